@@ -1,0 +1,242 @@
+"""The command line: parse, call one function, print. Heavy imports only where they are used."""
+
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from autograder.errors import AutograderError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from autograder.course import Course
+    from autograder.records import Grade, Skipped
+
+DISTRIBUTION = "autograder-numpy"
+
+app = typer.Typer(
+    name="autograder",
+    help="Grade NumPy notebooks: hidden tests and answers stay apart from student code.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+CourseOption = Annotated[
+    Path | None, typer.Option("--course", metavar="DIR", help="The course's folder; else the nearest course.toml above.")
+]
+
+
+def main() -> NoReturn:
+    """Entry point. Errors are caught here, once: one sentence, no traceback. 2: usage or course files are wrong."""
+    try:
+        app(standalone_mode=False)
+    except AutograderError as error:
+        _fail(str(error))
+    except typer.Exit as error:
+        raise SystemExit(error.exit_code) from None
+    except (KeyboardInterrupt, typer.Abort):
+        print("stopped", file=sys.stderr)
+        raise SystemExit(130) from None
+    except Exception as error:
+        if hasattr(error, "format_message"):
+            _fail(error.format_message())
+        raise
+    raise SystemExit(0)
+
+
+def _fail(text: str) -> NoReturn:
+    print(f"autograder: {text}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"autograder {metadata.version(DISTRIBUTION)}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def grade(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[PATH]...", help="Notebooks, folders of notebooks, or submitted/ trees.", show_default=False),
+    ] = None,
+    assignment: Annotated[
+        str | None, typer.Option("--assignment", "-a", metavar="ID", help="The assignment; needed when the course has several.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the scores to a CSV file as well.")] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", metavar="N", min=0, help="Worker processes; 0: one for each core.")
+    ] = 0,
+    details: Annotated[bool, typer.Option("--details", "-d", help="Also print what each submission lost and why.")] = False,
+    course: CourseOption = None,
+) -> None:
+    """Grade submissions. Exit status: 0 all graded, 1 some could not be, 2 usage or course files wrong."""
+    from autograder.intake.layouts import find_submissions
+    from autograder.report.documents import build_csv, build_document
+
+    loaded, name = _choose_assignment(course, assignment)
+    sources, skipped = find_submissions(paths or _default_paths(loaded), name)
+    console = _build_console()
+    began = time.monotonic()
+    grades = _grade_with_progress(loaded, name, sources, jobs)
+    seconds = time.monotonic() - began
+    if csv is not None:
+        _write_text(csv, build_csv(loaded.assignment(name), grades))
+    if json:
+        sys.stdout.buffer.write(build_document(loaded.id, name, grades, skipped))
+        sys.stdout.buffer.flush()
+    else:
+        _print_grades(console, loaded, name, grades, skipped, seconds, details=details)
+    raise typer.Exit(0 if all(each.status == "graded" for each in grades) else 1)
+
+
+def _choose_assignment(folder: Path | None, assignment: str | None) -> "tuple[Course, str]":
+    from autograder.course import find_course_folder, load_course
+
+    course = load_course(folder or find_course_folder(Path.cwd()))
+    if assignment is None:
+        if len(course.assignments) > 1:
+            raise UsageError(f"the course has several assignments; name one with -a: {', '.join(course.assignments)}")
+        assignment = next(iter(course.assignments))
+    course.assignment(assignment)
+    return course, assignment
+
+
+def _default_paths(course: "Course") -> list[Path]:
+    folder = course.folder / "submitted"
+    if not folder.is_dir():
+        raise UsageError("nothing to grade; name notebooks or folders, or put them into the course's folder submitted/")
+    return [folder]
+
+
+def _build_console() -> "Console":
+    from rich.console import Console
+
+    # A log has no width; the default of 80 would break every row.
+    return Console(width=None if sys.stdout.isatty() else 140, highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def _grade_with_progress(course: "Course", name: str, sources: list, jobs: int) -> "list[Grade]":  # type: ignore[type-arg]
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from autograder.batch import grade_all
+
+    order = {(source.student, source.shown): number for number, source in enumerate(sources)}
+    results = grade_all(course.folder, name, sources, jobs)
+    # The first worker starts before the bar's thread does.
+    grades = [first] if (first := next(results, None)) is not None else []
+    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
+        bar = progress.add_task(f"Grading {name}", total=len(sources), completed=len(grades))
+        for each in results:
+            grades.append(each)
+            progress.advance(bar)
+    return sorted(grades, key=lambda each: order[each.student, each.path])
+
+
+def _print_grades(
+    console: "Console",
+    course: "Course",
+    name: str,
+    grades: "list[Grade]",
+    skipped: "list[Skipped]",
+    seconds: float,
+    *,
+    details: bool,
+) -> None:
+    from autograder.report.table import build_details, build_summary, build_table
+
+    assignment = course.assignment(name)
+    console.print(build_table(f"{course.title}: {assignment.title}", assignment, grades))
+    console.print(build_summary(grades, skipped, seconds))
+    if details:
+        console.print(build_details(grades))
+
+
+def _write_text(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written ({error.strerror})") from error
+
+
+@app.command()
+def validate(
+    assignments: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Assignments; else all.")] = None,
+    course: CourseOption = None,
+) -> None:
+    """Prove that the hidden tests mark as they must. Exit status 1 when something does not hold."""
+    from rich.text import Text
+
+    from autograder.course import find_course_folder, load_course
+    from autograder.validate import validate_assignment
+
+    loaded = load_course(course or find_course_folder(Path.cwd()))
+    console = _build_console()
+    ok = True
+    for name in assignments or list(loaded.assignments):
+        console.print(Text(name, style="bold"))
+        for finding in validate_assignment(loaded, name):
+            ok = ok and finding.ok
+            sign = Text("  ok   ", style="green") if finding.ok else Text("  WRONG ", style="bold red")
+            console.print(sign + Text(f"{finding.subject}: {finding.text}"))
+    raise typer.Exit(0 if ok else 1)
+
+
+@app.command()
+def release(
+    assignment: Annotated[str, typer.Argument(metavar="ID", help="The assignment.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail when the released notebook is not what the source builds.")
+    ] = False,
+    course: CourseOption = None,
+) -> None:
+    """Build the student notebook from the source notebook, and check that it gives nothing away."""
+    from autograder.release.publish import find_difference, release_assignment
+
+    loaded, name = _choose_assignment(course, assignment)
+    if not check:
+        print(f"written: {release_assignment(loaded, name)}")
+        return
+    difference = find_difference(loaded, name)
+    if difference is not None:
+        print(f"autograder: {difference}", file=sys.stderr)
+        raise typer.Exit(1)
+    print(f"up to date: {loaded.released_notebook(name)}")
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine can do, and what to do about what it cannot. Exit status 1 when it cannot grade."""
+    from rich.text import Text
+
+    from autograder.doctor import can_grade, examine_machine
+
+    console = _build_console()
+    findings = examine_machine()
+    for finding in findings:
+        sign, style = {True: ("ok   ", "green"), False: ("NO   ", "bold red"), None: ("note ", "yellow")}[finding.ok]
+        console.print(Text(sign, style=style) + Text(f"{finding.name}: {finding.found}"))
+        if finding.advice:
+            console.print(Text("     " + finding.advice.replace("\n", "\n     ")))
+    raise typer.Exit(0 if can_grade(findings) else 1)
+
+
+if __name__ == "__main__":
+    main()

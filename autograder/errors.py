@@ -1,0 +1,33 @@
+"""Every exception that the package raises on purpose.
+
+An exception means that *we*, the machine or the course files are at fault. What a student's code does
+wrong is a value (see `records.Ending`), never an exception.
+"""
+
+
+class AutograderError(Exception):
+    """Base of all; the text is one sentence that says what happened, where, and what to do."""
+
+
+class CourseError(AutograderError):
+    """`course.toml`, a reference or a hidden test is wrong. Exit status 2."""
+
+
+class UsageError(AutograderError):
+    """The command line asks for something that does not exist. Exit status 2."""
+
+
+class NotebookError(AutograderError):
+    """A submission's bytes cannot be read as a notebook; the submission is ungraded."""
+
+
+class SandboxError(AutograderError):
+    """The sandbox could not run a submission or its guest broke the protocol; the submission is ungraded."""
+
+
+class SandboxUnavailable(SandboxError):
+    """This machine cannot run the sandbox at all; grading stops and the text says what to install."""
+
+
+class ReleaseError(AutograderError):
+    """A student notebook cannot be built, or would leak a solution."""

@@ -1,0 +1,132 @@
+"""The spine: program -> execution -> marks -> grade, for one submission at a time."""
+
+from contextlib import ExitStack
+from types import TracebackType
+
+import msgspec
+
+from autograder.course import Course
+from autograder.errors import CourseError, NotebookError, SandboxError, SandboxUnavailable
+from autograder.intake.layouts import Source, read_submission
+from autograder.intake.notebook import parse_program
+from autograder.marking.score import find_status, total_exercises
+from autograder.marking.session import MarkingSession
+from autograder.records import Ending, Execution, Grade, Mark, Program, Submission
+from autograder.sandbox.session import Budget, Session, build_budget
+
+_DIED = (Ending.TIMEOUT, Ending.KILLED, Ending.EXITED, Ending.OUT_OF_MEMORY)
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What an exercise earned in one execution."""
+
+    marks: dict[str, Mark]
+    status: Ending
+
+    @property
+    def score(self) -> float:
+        """Points over the exercise's hidden tests."""
+        return sum(mark.score for mark in self.marks.values())
+
+
+class Grader:
+    """Grades submissions of one assignment: one sandbox and one marking session. A context manager."""
+
+    def __init__(self, course: Course, assignment: str) -> None:
+        self.course = course
+        self.name = assignment
+        self.assignment = course.assignment(assignment)
+
+    def __enter__(self) -> "Grader":
+        with ExitStack() as stack:
+            self.marking = stack.enter_context(MarkingSession(self.course, self.name))
+            known = {exercise.id for exercise in self.assignment.exercises}
+            for test in self.marking.tests:
+                if test.exercise not in known:
+                    raise CourseError(f"the hidden test {test.name} names the exercise {test.exercise}, which course.toml has not")
+            self.sandbox = stack.enter_context(Session(self.course.folder, self.assignment))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def grade_source(self, source: Source) -> Grade:
+        """Grade one file. What cannot be read or run comes back as ungraded, with the reason."""
+        try:
+            submission = read_submission(source)
+        except NotebookError as error:
+            return Grade(source.student, source.shown, "", "ungraded", reason=str(error))
+        return self.grade_submission(submission)
+
+    def grade_submission(self, submission: Submission) -> Grade:
+        """Grade one submission. What cannot be read or run comes back as ungraded, with the reason."""
+        blank = Grade(submission.student, submission.path, submission.sha256, "ungraded")
+        try:
+            program = parse_program(submission.data, self.assignment)
+            return self._grade_program(program, blank)
+        except SandboxUnavailable:
+            raise
+        except (NotebookError, SandboxError, CourseError) as error:
+            return msgspec.structs.replace(blank, reason=str(error))
+
+    def _grade_program(self, program: Program, blank: Grade) -> Grade:
+        budget = build_budget(self.assignment)
+        inputs = [(input_set.seed, input_set.inputs) for input_set in self.marking.input_sets]
+        joint = self.sandbox.execute(program, inputs, budget)
+        marks = self.marking.mark(joint)
+        notes = [*program.notes, *joint.notes]
+        best: dict[str, Outcome] = {}
+        for exercise in self.assignment.exercises:
+            outcome = self._judge(exercise.id, program, joint, marks)
+            alone = self._run_alone(exercise.id, program, joint, outcome, budget)
+            if alone is not None and alone.score > outcome.score:
+                notes.append(
+                    f"Exercise {exercise.id} earned {alone.score:g} points when it was run without the other exercises, "
+                    f"and {outcome.score:g} together with them; the better result counts."
+                )
+                outcome = alone
+            best[exercise.id] = outcome
+        chosen = [best[mark.exercise].marks[mark.name] for mark in marks]
+        notes += dict.fromkeys(note for mark in chosen for note in mark.notes)
+        exercises = total_exercises(self.assignment, chosen, {name: outcome.status for name, outcome in best.items()})
+        return msgspec.structs.replace(
+            blank,
+            status="graded",
+            notes=tuple(dict.fromkeys(notes)),
+            score=sum(exercise.score for exercise in exercises),
+            max_score=sum(exercise.max_score for exercise in exercises),
+            pending=sum(exercise.pending for exercise in exercises),
+            exercises=exercises,
+        )
+
+    def _judge(self, exercise: str, program: Program, execution: Execution, marks: tuple[Mark, ...]) -> Outcome:
+        answers = next(tuple(each.answers) for each in self.assignment.exercises if each.id == exercise)
+        status = find_status(exercise, answers, program, execution)
+        return Outcome({mark.name: mark for mark in marks if mark.exercise == exercise}, status)
+
+    def _run_alone(
+        self, exercise: str, program: Program, joint: Execution, outcome: Outcome, budget: Budget
+    ) -> Outcome | None:
+        """An exercise that lost marks, run without the others' cells; None where that can change nothing."""
+        if outcome.status is Ending.NOT_ATTEMPTED or all(mark.outcome == "passed" for mark in outcome.marks.values()):
+            return None
+        others = {
+            number for number, cell in enumerate(program.cells) if cell.exercises and exercise not in cell.exercises
+        }
+        died = {run.cell for one_pass in joint.passes for run in one_pass.runs if run.ending in _DIED}
+        if not others or budget.wall <= 0 or budget.cpu <= 0:
+            return None
+        inputs = [(input_set.seed, input_set.inputs) for input_set in self.marking.input_sets]
+        own_died = any(exercise in program.cells[cell].exercises for cell in died)
+        execution = self.sandbox.execute(
+            program, inputs, _shorten(budget) if own_died else budget, skip=others, evidence=False
+        )
+        return self._judge(exercise, program, execution, self.marking.mark(execution))
+
+
+def _shorten(budget: Budget) -> Budget:
+    """A quarter of the processor time for a cell that has used its time once: an endless loop is not paid for twice."""
+    return msgspec.structs.replace(budget, cell_cpu=max(0.5, budget.cell_cpu / 4))

@@ -1,0 +1,59 @@
+"""Rewrites the prelude so that the lesson's names keep the input set's values.
+
+Right after every module-level statement that assigns a lesson's name, at any depth of `if`, `for`,
+`while`, `with` and `try`, stands a call that binds the name again. What is derived from it later
+(`n = X.shape[1]`) is then right on every input set.
+"""
+
+import ast
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def bind_after_assignments(tree: ast.Module, names: frozenset[str], binder: str) -> ast.Module:
+    """The same tree with `binder('X', ...)` after each statement that assigns some of `names`."""
+    tree.body = _rewrite_block(tree.body, names, binder)
+    return ast.fix_missing_locations(tree)
+
+
+def _rewrite_block(block: list[ast.stmt], names: frozenset[str], binder: str) -> list[ast.stmt]:
+    result: list[ast.stmt] = []
+    for statement in block:
+        if not isinstance(statement, _SCOPES):
+            _rewrite_inside(statement, names, binder)
+        result.append(statement)
+        assigned = sorted(find_assigned(statement) & names)
+        if assigned:
+            call = ast.Call(ast.Name(binder, ast.Load()), [ast.Constant(name) for name in assigned], [])
+            result.append(ast.copy_location(ast.Expr(call), statement))
+    return result
+
+
+def _rewrite_inside(statement: ast.stmt, names: frozenset[str], binder: str) -> None:
+    for field in ("body", "orelse", "finalbody"):
+        block = getattr(statement, field, None)
+        if isinstance(block, list) and block:
+            setattr(statement, field, _rewrite_block(block, names, binder))
+    for branch in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        branch.body = _rewrite_block(branch.body, names, binder)
+
+
+def find_assigned(statement: ast.AST) -> set[str]:
+    """Names that a statement binds in its own scope, as far as its text shows."""
+    found: set[str] = set()
+    stack = [statement]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found.update((alias.asname or alias.name).split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            found.add(node.name)
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            found.add(node.rest)
+        if not isinstance(node, _SCOPES):
+            stack.extend(ast.iter_child_nodes(node))
+    return found

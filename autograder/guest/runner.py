@@ -1,0 +1,268 @@
+"""Runs one submission: reads a job and its passes, runs the cells, writes what became of them.
+
+Student code and this module share one process, so nothing here is trusted by the host: a reply is a
+claim, deadlines are kept outside, and no expected value ever enters the process.
+"""
+
+import ast
+import asyncio
+import builtins
+import linecache
+import os
+import random
+import sys
+import traceback
+from collections.abc import Callable
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from numpy import ndarray
+from numpy.random import seed as seed_numpy
+
+from . import ipython, wire
+from .outputs import Capture, Silence, show_figures
+from .prelude import bind_after_assignments
+from .values import build_value, name_type
+
+_BINDER = "__bind_lesson_names__"
+
+Send = Callable[[wire.Message], None]
+
+
+def run_submission(request_fd: int, reply_fd: int) -> None:
+    """Serve passes from one descriptor to the other until the host closes it."""
+
+    def send(message: wire.Message) -> None:
+        _write_all(reply_fd, wire.build_frame(message))
+
+    program: Program | None = None
+    reader = wire.FrameReader(2**32 - 1)
+    while data := os.read(request_fd, 2**20):
+        for body in reader.feed(data):
+            request = wire.parse_request(body)
+            if isinstance(request, wire.Job):
+                program = Program(request, send)
+            elif program is not None:
+                program.run(request)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+class Program:
+    """The cells of one submission, compiled once and run pass by pass."""
+
+    def __init__(self, job: wire.Job, send: Send) -> None:
+        self._job = job
+        self._send = send
+        self._codes: dict[tuple[int, bool], CodeType | SyntaxError] = {}
+
+    def run(self, order: wire.RunPass) -> None:
+        """One pass in a fresh namespace."""
+        module = ModuleType("__main__")
+        module.__dict__["__builtins__"] = builtins
+        sys.modules["__main__"] = module
+        capture = None if order.graded else Capture(lambda mime, data: self._show(mime, data), self._job.output_bytes)
+        ipython.lend_shell(module, capture)
+        sys.stdout, sys.stderr = (capture.stdout, capture.stderr) if capture else (Silence(), Silence())
+        if order.graded:
+            random.seed(order.seed)
+            _GradedPass(self, order, module.__dict__).run()
+        else:
+            self._run_as_submitted(order, module.__dict__, capture)
+        self._send(wire.Finished(order.number))
+
+    def _show(self, mime: str, data: bytes) -> None:
+        self._send(wire.Shown(self._shown_cell, mime, data))
+
+    def _run_as_submitted(self, order: wire.RunPass, names: dict[str, Any], capture: Capture | None) -> None:
+        for cell in self._job.cells:
+            if cell.number not in order.skip:
+                self._shown_cell = cell.number
+                self.run_cell(order, cell, names, capture=capture)
+
+    def run_cell(
+        self,
+        order: wire.RunPass,
+        cell: wire.PlannedCell,
+        names: dict[str, Any],
+        lesson: frozenset[str] = frozenset(),
+        capture: Capture | None = None,
+    ) -> None:
+        """Run one cell and send how it ended; nothing that student code raises gets past here."""
+        self._send(wire.Began(order.number, cell.number))
+        ending: wire.EndingName = "ok"
+        error = text = ""
+        try:
+            code = self._compile(cell, lesson)
+            value = eval(code, names) if capture is None else _run_and_echo(code, names, capture)
+            if code.co_flags & _COROUTINE:
+                _run_coroutine(value)
+            show_figures(capture)
+        except BaseException as exception:
+            ending, error, text = _describe(exception)
+            if capture is not None:
+                _attempt(capture.flush)
+                capture.add("stream/traceback", _format_traceback(exception))
+        if capture is not None:
+            _attempt(capture.flush)
+        self._send(wire.Ended(order.number, cell.number, ending, error, text))
+
+    def _compile(self, cell: wire.PlannedCell, lesson: frozenset[str]) -> CodeType:
+        key = (cell.number, bool(lesson) and cell.prelude)
+        if key not in self._codes:
+            self._codes[key] = _compile_cell(cell, lesson if cell.prelude else frozenset())
+        code = self._codes[key]
+        if isinstance(code, SyntaxError):
+            raise code
+        return code
+
+
+_COROUTINE = 0x80
+_ECHO = "__echo_last_value__"
+
+
+def _compile_cell(cell: wire.PlannedCell, lesson: frozenset[str]) -> CodeType | SyntaxError:
+    """Plain Python first; IPython's syntax where that fails."""
+    filename = f"<cell {cell.number}>"
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    try:
+        try:
+            tree = compile(cell.source, filename, "exec", flags | ast.PyCF_ONLY_AST)
+            source = cell.source
+        except SyntaxError:
+            source = ipython.transform_source(cell.source)
+            tree = compile(source, filename, "exec", flags | ast.PyCF_ONLY_AST)
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        if lesson:
+            tree = bind_after_assignments(tree, lesson, _BINDER)
+        elif tree.body and isinstance(tree.body[-1], ast.Expr):
+            last = tree.body[-1]
+            call = ast.Call(ast.Name(_ECHO, ast.Load()), [last.value], [])
+            tree.body[-1] = ast.copy_location(ast.Expr(ast.copy_location(call, last)), last)
+            ast.fix_missing_locations(tree)
+        return compile(tree, filename, "exec", flags)
+    except SyntaxError as error:
+        return error
+
+
+def _forget(value: Any) -> None:
+    """What a graded pass does with the value of a cell's last line."""
+
+
+def _run_and_echo(code: CodeType, names: dict[str, Any], capture: Capture) -> Any:
+    def echo(value: Any) -> None:
+        if value is not None:
+            show_figures(capture)
+            capture.flush()
+            capture.add("text/plain", repr(value).encode("utf-8", "replace"))
+
+    setattr(builtins, _ECHO, echo)
+    try:
+        return eval(code, names)
+    finally:
+        setattr(builtins, _ECHO, _forget)
+
+
+def _run_coroutine(value: Any) -> None:
+    asyncio.run(value)
+
+
+def _attempt(function: Callable[[], Any]) -> Any:
+    """Call what student code may have broken; its failure is of no interest."""
+    try:
+        return function()
+    except BaseException:
+        return None
+
+
+def _describe(exception: BaseException) -> tuple[wire.EndingName, str, str]:
+    ending: wire.EndingName = "error"
+    if isinstance(exception, SystemExit):
+        ending = "exited"
+    elif isinstance(exception, MemoryError):
+        ending = "out-of-memory"
+    text = _attempt(lambda: str(exception))
+    return ending, name_type(exception), text[: wire.MAX_TEXT] if type(text) is str else ""
+
+
+def _format_traceback(exception: BaseException) -> bytes:
+    """The traceback from the student's own cell on."""
+    trace = exception.__traceback__
+    while trace is not None and not trace.tb_frame.f_code.co_filename.startswith("<cell"):
+        trace = trace.tb_next
+    lines = _attempt(lambda: traceback.format_exception(type(exception), exception, trace, limit=20, chain=False))
+    return "".join(lines or [name_type(exception)]).encode("utf-8", "replace")
+
+
+class _GradedPass:
+    """One pass on one input set: binds the lesson's names, collects the answers."""
+
+    def __init__(self, program: Program, order: wire.RunPass, names: dict[str, Any]) -> None:
+        self._program = program
+        self._order = order
+        self._names = names
+        self._values = {
+            name: wire.read_array(value) if isinstance(value, wire.Array) else value
+            for name, value in order.values.items()
+        }
+        self._lesson = frozenset(self._values)
+        self._from_prelude: dict[str, Any] = {}
+        self._answers: dict[str, Any] = {}
+        self._open = set(program._job.answers)
+
+    def run(self) -> None:
+        """All cells in order, then the answers."""
+        job, names = self._program._job, self._names
+        setattr(builtins, _BINDER, self._bind)
+        setattr(builtins, _ECHO, _forget)
+        kept: dict[str, Any] = {}
+        in_prelude = True
+        for cell in job.cells:
+            if in_prelude and not cell.prelude:
+                in_prelude = False
+                self._from_prelude = {
+                    name: value for name, value in names.items() if isinstance(value, FunctionType | ModuleType)
+                }
+            if cell.bind_before:
+                seed_numpy(self._order.seed)
+                self._bind_all()
+                names.update(kept)
+                kept = {}
+            if cell.number not in self._order.skip:
+                self._program.run_cell(self._order, cell, names, self._lesson)
+                kept.update({name: names[name] for name in cell.keep if name in names})
+                self._collect(cell.collect)
+            if cell.ends:
+                self._send_answers(cell.ends)
+                self._bind_all()
+        self._collect(tuple(self._open))
+        self._send_answers(tuple(self._open))
+        show_figures(None)
+
+    def _bind(self, *wanted: str) -> None:
+        for name in wanted:
+            value = self._values[name]
+            self._names[name] = value.copy() if isinstance(value, ndarray | list) else value
+
+    def _bind_all(self) -> None:
+        self._names.update(self._from_prelude)
+        self._bind(*self._values)
+
+    def _collect(self, wanted: tuple[str, ...]) -> None:
+        """Remember what the answers are now; a placeholder never replaces a value."""
+        for name in wanted:
+            value = self._names.get(name, ...)
+            if value is not ...:
+                self._answers[name] = value
+
+    def _send_answers(self, wanted: tuple[str, ...]) -> None:
+        job = self._program._job
+        self._open.difference_update(wanted)
+        for number, name in enumerate(job.answers):
+            if name in wanted and name in self._answers:
+                value = build_value(self._answers[name], job.answer_bytes)
+                self._program._send(wire.Answered(self._order.number, number, value))

@@ -1,0 +1,106 @@
+"""The fork server: imports once, then makes a walled process for each submission.
+
+It never reads a request or a reply: those pipes are made by the host, passed through and closed, so
+that no submission's bytes stay in memory that the next one inherits.
+
+Control socket: the host sends one byte with two descriptors (request to read, reply to write); the
+server answers one byte with the init's pidfd, and when all is over a `wire.STATUS` record.
+"""
+
+import gc
+import importlib
+import json
+import os
+import resource
+import socket
+import sys
+
+from . import ipython, runner, walls, wire
+
+def serve(settings: dict[str, object]) -> None:
+    """Serve submissions until the control socket closes.
+
+    settings: `control` and `filter` (descriptors), `preload` (modules), `disk_bytes`, `files`,
+    `memory_bytes`, `processes`, `cpu_seconds`.
+    """
+    control = socket.socket(fileno=int(str(settings["control"])))
+    filter_bytes = _read_all(int(str(settings["filter"])))
+    for module in list(settings["preload"]):  # type: ignore[call-overload]
+        importlib.import_module(module)
+    ipython.start_shell()
+    base = walls.address_space()
+    number = {name: int(str(value)) for name, value in settings.items() if name != "preload"}
+    limits = {
+        "RLIMIT_AS": base + number["memory_bytes"],
+        "RLIMIT_CPU": number["cpu_seconds"] + 1,
+        "RLIMIT_NPROC": number["processes"],
+        "RLIMIT_NOFILE": 128,
+        "RLIMIT_FSIZE": number["disk_bytes"],
+        "RLIMIT_CORE": 0,
+        "RLIMIT_MSGQUEUE": 0,
+        "RLIMIT_MEMLOCK": 0,
+    }
+    gc.collect()
+    gc.freeze()
+    control.send(b"r")
+    while True:
+        data, fds, _, _ = socket.recv_fds(control, 1, 2)
+        if not data:
+            return
+        pid, pidfd = walls.clone_into_namespaces()
+        if pid == 0:
+            _be_init(control, (fds[0], fds[1]), number, limits, filter_bytes)
+        for fd in fds:
+            os.close(fd)
+        socket.send_fds(control, [b"p"], [pidfd])
+        os.close(pidfd)
+        _, status, usage = os.wait4(pid, 0)
+        control.send(wire.STATUS.pack(status, usage.ru_utime, usage.ru_stime))
+
+
+def _read_all(fd: int) -> bytes:
+    with os.fdopen(fd, "rb") as file:
+        return file.read()
+
+
+def _be_init(
+    control: socket.socket, pipes: tuple[int, int], number: dict[str, int], limits: dict[str, int], filter_bytes: bytes
+) -> None:
+    """Build the wall, fork the student, wait; never returns."""
+    stage = "init"
+    try:
+        control.close()
+        walls.enter_init(number["disk_bytes"], number["files"])
+        stage = "student"
+        student = os.fork()
+        if student == 0:
+            _be_student(pipes, limits, filter_bytes)
+        for fd in pipes:
+            os.close(fd)
+        os._exit(walls.wait_for_student(student))
+    except BaseException as error:
+        _report_fault(pipes[1], stage, error)
+        os._exit(walls.SETUP_FAILED)
+
+
+def _be_student(pipes: tuple[int, int], limits: dict[str, int], filter_bytes: bytes) -> None:
+    try:
+        walls.enter_student(pipes, limits, filter_bytes)
+    except BaseException as error:
+        _report_fault(pipes[1], "student", error)
+        os._exit(1)
+    try:
+        runner.run_submission(*pipes)
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def _report_fault(reply_fd: int, stage: str, error: BaseException) -> None:
+    os.write(reply_fd, wire.build_frame(wire.Fault(stage, str(error)[: wire.MAX_TEXT])))
+
+
+def main() -> None:
+    """Entry point inside the wall: settings as JSON in the first argument."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    serve(json.loads(sys.argv[1]))

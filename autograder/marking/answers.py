@@ -1,0 +1,136 @@
+"""The student's answers of one input set, as hidden tests see them: of the declared kind and shape, or a failure."""
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+import numpy as np
+
+from autograder.course import Exercise, shape_symbols
+from autograder.records import Missing, Opaque, Value
+
+
+class CheckFailed(AssertionError):
+    """A hidden test's verdict that an answer is wrong.
+
+    rationale: what is wrong, in words that a student may read; hint: how to think about it;
+    detail: numbers for the instructor; missing: the answer is not there at all.
+    """
+
+    def __init__(self, rationale: str, *, hint: str = "", detail: str = "", missing: bool = False) -> None:
+        super().__init__(rationale)
+        self.rationale = rationale
+        self.hint = hint
+        self.detail = detail
+        self.missing = missing
+
+
+class Answers:
+    """Answers by name; reading one that is missing or of a wrong kind fails the test that reads it."""
+
+    def __init__(
+        self,
+        values: Mapping[str, Value],
+        exercises: tuple[Exercise, ...],
+        inputs: SimpleNamespace,
+        expected: SimpleNamespace,
+    ) -> None:
+        self._values = values
+        self._kinds = {name: kind for exercise in exercises for name, kind in exercise.answers.items()}
+        self._ready: dict[str, np.ndarray | bool | int | float | str | CheckFailed] = {}
+        self.inputs = inputs
+        self.expected = expected
+        self.notes: list[str] = []
+
+    def __getattr__(self, name: str) -> np.ndarray | bool | int | float | str:
+        if name.startswith("_") or name not in self._kinds:
+            raise AttributeError(f"course.toml declares no answer {name!r}")
+        if name not in self._ready:
+            try:
+                self._ready[name] = self._read(name)
+            except CheckFailed as failure:
+                self._ready[name] = failure
+        value = self._ready[name]
+        if isinstance(value, CheckFailed):
+            raise CheckFailed(value.rationale, hint=value.hint, detail=value.detail, missing=value.missing)
+        return value
+
+    def _read(self, name: str) -> np.ndarray | bool | int | float | str:
+        kind, value = self._kinds[name], self._values.get(name, Missing())
+        if isinstance(value, Missing):
+            raise CheckFailed(f"`{name}` was not assigned.", missing=True)
+        symbols = shape_symbols(kind)
+        if symbols is not None:
+            return self._read_array(name, value, kind, symbols)
+        if kind == "bool":
+            return _read_bool(name, value)
+        if kind == "text":
+            if isinstance(value, str):
+                return value
+            raise CheckFailed(f"`{name}` is {describe_kind(value)}; a text is asked for.")
+        return _read_number(name, value, whole=kind == "whole number")
+
+    def _read_array(self, name: str, value: Value, kind: str, symbols: tuple[str, ...]) -> np.ndarray:
+        if not isinstance(value, np.ndarray):
+            raise CheckFailed(f"`{name}` is {describe_kind(value)}; an array of shape {kind} is asked for.")
+        if value.dtype.kind == "c":
+            raise CheckFailed(f"`{name}` holds complex numbers; an array of real numbers of shape {kind} is asked for.")
+        if value.dtype.kind == "b":
+            raise CheckFailed(f"`{name}` holds True and False; an array of numbers of shape {kind} is asked for.")
+        shape = self.resolve_shape(symbols)
+        array = value.astype(np.float64)
+        if array.shape == shape:
+            return array
+        if shape[0] == 1 and symbols[0] == "B" and array.shape == shape[1:]:
+            self._note(f"`{name}` came without the batch axis; it was added.")
+            return array[np.newaxis]
+        if len(shape) == 2 and symbols[0] == "C" and array.shape == shape[::-1]:
+            self._note(f"`{name}` came as ({symbols[1]}, {symbols[0]}); it was turned.")
+            return np.ascontiguousarray(array.T)
+        raise CheckFailed(
+            f"`{name}` has not the shape {kind}.", detail=f"shape {array.shape}, expected {shape}"
+        )
+
+    def resolve_shape(self, symbols: tuple[str, ...]) -> tuple[int, ...]:
+        """A symbolic shape in numbers of this input set."""
+        return tuple(int(symbol) if symbol.isdigit() else int(getattr(self.inputs, symbol)) for symbol in symbols)
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def describe_kind(value: Value) -> str:
+    """A value's kind in words: `the text "True"`, `a whole number`, `an object of type Foo`."""
+    if isinstance(value, str):
+        return f'the text "{value[:40]}"'
+    if isinstance(value, bool):
+        return "a bool"
+    if isinstance(value, int):
+        return "a whole number"
+    if isinstance(value, float):
+        return "a number"
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}"
+    if isinstance(value, Opaque):
+        return f"an object of type {value.type_name}"
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def _read_bool(name: str, value: Value) -> bool:
+    if isinstance(value, np.ndarray) and value.dtype.kind == "b" and value.size == 1:
+        return bool(value.reshape(-1)[0])
+    if isinstance(value, bool):
+        return value
+    raise CheckFailed(f"`{name}` is {describe_kind(value)}; True or False is asked for.")
+
+
+def _read_number(name: str, value: Value, *, whole: bool) -> int | float:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.size == 1:
+        value = value.reshape(-1)[0].item()
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if not whole:
+            return value
+        if value == value and abs(value) != float("inf") and int(value) == value:
+            return int(value)
+    asked = "a whole number" if whole else "a number"
+    raise CheckFailed(f"`{name}` is {describe_kind(value)}; {asked} is asked for.")

@@ -1,0 +1,149 @@
+"""The pytest plugin: marks, fixtures, and one item that runs over all input sets.
+
+`pytest tests/hidden/qkv` runs the solution notebook through the sandbox and marks it;
+`--submission FILE` marks a notebook. The marking session uses the same plugin to mark many submissions
+in one process.
+"""
+
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from autograder.marking.answers import Answers, CheckFailed
+
+FIXTURES = ("answers", "expected", "inputs")
+
+
+class Case(msgspec.Struct, frozen=True):
+    """What a hidden test sees of one input set."""
+
+    seed: int
+    answers: Answers
+    expected: SimpleNamespace
+    inputs: SimpleNamespace
+
+
+class Verdict(msgspec.Struct):
+    """What a test said of each input set: None where it passed. `fault` is an error of the test itself."""
+
+    failures: list[CheckFailed | None]
+    notes: list[str]
+    fault: BaseException | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the test passed on every input set."""
+        return self.fault is None and not any(self.failures)
+
+    @property
+    def typed_in(self) -> bool:
+        """Whether the answer is right on the published input set and on no hidden one."""
+        return self.fault is None and self.failures[0] is None and all(self.failures[1:])
+
+
+class Bench:
+    """The cases that the items run on; a marking session lays others on it for each submission."""
+
+    def __init__(self) -> None:
+        self.cases: list[Case] = []
+        self.reference: ModuleType | None = None
+        self.standalone = True
+
+
+BENCH = pytest.StashKey[Bench]()
+VERDICT = pytest.StashKey[Verdict]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("autograder")
+    group.addoption("--submission", metavar="FILE", help="mark this notebook instead of the solution notebook")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "exercise(id): the exercise that a hidden test belongs to")
+    config.addinivalue_line("markers", "points(number): what a hidden test is worth")
+    config.stash.setdefault(BENCH, Bench())
+
+
+@pytest.fixture
+def answers() -> Any:
+    """The student's answers on the input set under test (`Answers`)."""
+    return None
+
+
+@pytest.fixture
+def expected() -> Any:
+    """The reference's answers on the same input set, by attribute."""
+    return None
+
+
+@pytest.fixture
+def inputs() -> Any:
+    """The lesson's variables on the same input set, by attribute."""
+    return None
+
+
+@pytest.fixture
+def reference(request: pytest.FixtureRequest) -> Any:
+    """The assignment's `reference.py`."""
+    return find_bench(request.node).reference
+
+
+def find_bench(item: pytest.Item) -> Bench:
+    """The bench of this run; standing alone, it is filled from `--submission` or the solution notebook."""
+    bench = item.config.stash[BENCH]
+    if bench.standalone and not bench.cases:
+        from autograder.marking.standalone import fill_bench
+
+        fill_bench(bench, Path(item.path), item.config.getoption("--submission"))
+    return bench
+
+
+def is_hidden_test(item: pytest.Item) -> bool:
+    """Whether an item is a hidden test: it says which exercise it belongs to."""
+    return item.get_closest_marker("exercise") is not None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
+    """Run a hidden test on each input set and keep what it said; alone, fail like any test."""
+    if not is_hidden_test(pyfuncitem):
+        return None
+    bench = find_bench(pyfuncitem)
+    verdict = run_on_cases(pyfuncitem, bench)
+    pyfuncitem.stash[VERDICT] = verdict
+    if bench.standalone:
+        if verdict.fault is not None:
+            raise verdict.fault
+        for case, failure in zip(bench.cases, verdict.failures, strict=True):
+            if failure is not None:
+                raise AssertionError(f"seed {case.seed}: {failure.rationale} {failure.detail}".strip()) from None
+    return True
+
+
+def run_on_cases(item: pytest.Function, bench: Bench) -> Verdict:
+    """One verdict over all input sets; every set is run, so that what is typed in can be told."""
+    wanted = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
+    verdict = Verdict([], [])
+    for case in bench.cases:
+        for name in FIXTURES:
+            if name in wanted:
+                wanted[name] = getattr(case, name)
+        if "reference" in wanted:
+            wanted["reference"] = bench.reference
+        case.answers.notes.clear()
+        try:
+            item.obj(**wanted)
+            verdict.failures.append(None)
+        except CheckFailed as failure:
+            verdict.failures.append(failure)
+        except AssertionError as failure:
+            verdict.failures.append(CheckFailed("", detail=str(failure)))
+        except Exception as fault:
+            verdict.fault = fault
+            break
+        verdict.notes += [note for note in case.answers.notes if note not in verdict.notes]
+    return verdict

@@ -1,0 +1,226 @@
+"""Hidden tests over many submissions in one process: pytest collects once, then runs the items again and again.
+
+pytest has no public way to be called piece by piece, so it runs in a thread of its own and its run loop
+takes submissions from a queue. Only public hooks are used.
+"""
+
+import os
+import queue
+import threading
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from autograder.course import Course
+from autograder.errors import CourseError
+from autograder.marking import plugin
+from autograder.marking.answers import Answers, CheckFailed
+from autograder.marking.plugin import Bench, Case, Verdict
+from autograder.marking.reference import InputSet, build_input_sets, build_namespace, load_reference
+from autograder.records import Execution, Mark
+
+_QUIET = (
+    "faulthandler", "logging", "unraisableexception", "threadexception", "warnings", "doctest", "junitxml",
+    "pastebin", "stepwise", "setuponly", "setupplan", "debugging", "cacheprovider", "terminal", "recwarn", "tmpdir",
+)  # fmt: skip
+"""Plugins of pytest that hidden tests do not need."""
+
+
+class HiddenTest(msgspec.Struct, frozen=True):
+    """What is known of a hidden test before it runs. `claim` is the sentence that the student reads."""
+
+    name: str
+    exercise: str
+    points: float
+    claim: str
+
+
+def build_cases(course: Course, assignment: str, sets: tuple[InputSet, ...], execution: Execution) -> list[Case]:
+    """The cases of one submission: its answers beside the expected ones, input set by input set."""
+    exercises = course.assignment(assignment).exercises
+    cases = []
+    for input_set, one_pass in zip(sets, execution.passes, strict=True):
+        inputs, expected = build_namespace(input_set.inputs), build_namespace(input_set.expected)
+        cases.append(Case(input_set.seed, Answers(one_pass.answers, exercises, inputs, expected), expected, inputs))
+    return cases
+
+
+class MarkingSession:
+    """Marks executions of one assignment. A context manager; `CourseError` when the course files are wrong."""
+
+    def __init__(self, course: Course, assignment: str) -> None:
+        self._course = course
+        self._name = assignment
+        self.reference: ModuleType = load_reference(course.reference(assignment))
+        self.input_sets = build_input_sets(course, assignment, self.reference)
+        self.tests: tuple[HiddenTest, ...] = ()
+        self._jobs: queue.SimpleQueue[list[Case] | None] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run_pytest, name="hidden-tests", daemon=True)
+
+    def __enter__(self) -> "MarkingSession":
+        self._thread.start()
+        self.tests = self._take()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._jobs.put(None)
+        self._thread.join(timeout=5)
+
+    def mark(self, execution: Execution) -> tuple[Mark, ...]:
+        """One mark for each hidden test. `CourseError` when a hidden test itself is broken."""
+        self._jobs.put(build_cases(self._course, self._name, self.input_sets, execution))
+        verdicts = cast(list[Verdict], self._take())
+        return tuple(build_mark(test, verdict) for test, verdict in zip(self.tests, verdicts, strict=True))
+
+    def _take(self) -> Any:
+        result = self._results.get()
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    def _run_pytest(self) -> None:
+        folder = self._course.hidden_tests(self._name)
+        driver = _Driver(self.reference, self._jobs, self._results)
+        arguments = [str(folder), "-c", os.devnull, f"--rootdir={folder}", f"--confcutdir={folder}"]
+        arguments += ["--capture=no", "--import-mode=importlib", "--assert=plain"]
+        arguments += [word for name in _QUIET for word in ("-p", f"no:{name}")]
+        try:
+            if not folder.is_dir():
+                raise CourseError(f"{folder}: the hidden tests are missing")
+            before = os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+            os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+            try:
+                code = pytest.main(arguments, plugins=[plugin, driver])
+            finally:
+                if before is None:
+                    del os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
+            if not driver.started:
+                self._results.put(CourseError(driver.problem or f"{folder}: pytest ended with {code!r}"))
+        except BaseException as error:
+            self._results.put(error)
+
+
+class _Driver:
+    """pytest's run loop, fed with one submission at a time."""
+
+    def __init__(
+        self, reference: ModuleType, jobs: "queue.SimpleQueue[list[Case] | None]", results: "queue.SimpleQueue[Any]"
+    ) -> None:
+        self._reference = reference
+        self._jobs = jobs
+        self._results = results
+        self.started = False
+        self.problem = ""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        self._bench = Bench()
+        self._bench.standalone = False
+        self._bench.reference = self._reference
+        config.stash[plugin.BENCH] = self._bench
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed and not self.problem:
+            self.problem = f"{report.nodeid or 'hidden tests'}: cannot be collected: {str(report.longrepr).strip().splitlines()[-1]}"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if self.problem:
+            return True
+        try:
+            tests = tuple(describe_test(item) for item in session.items)
+            if not tests:
+                raise CourseError(f"{session.config.rootpath}: there are no hidden tests")
+        except CourseError as error:
+            self.problem = str(error)
+            return True
+        self.started = True
+        self._results.put(tests)
+        items = cast(list[pytest.Function], session.items)
+        while (cases := self._jobs.get()) is not None:
+            self._bench.cases = cases
+            try:
+                self._results.put(self._run_items(session, items))
+            except BaseException as error:
+                self._results.put(error)
+        return True
+
+    def _run_items(self, session: pytest.Session, items: list[pytest.Function]) -> list[Verdict]:
+        verdicts = []
+        for number, item in enumerate(items):
+            item.stash[plugin.VERDICT] = Verdict([], [], RuntimeError("it was not run"))
+            # The item that follows decides which fixtures are torn down; after the last comes the first again.
+            following = items[(number + 1) % len(items)]
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            verdict = item.stash[plugin.VERDICT]
+            if verdict.fault is not None:
+                fault = verdict.fault
+                raise CourseError(f"the hidden test {item.nodeid} is broken: {type(fault).__name__}: {fault}")
+            verdicts.append(verdict)
+        return verdicts
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport:
+        """A report without a formatted traceback, which would cost more than the test."""
+        if call.excinfo is not None:
+            item.stash[plugin.VERDICT] = Verdict([], [], call.excinfo.value)
+        outcome = "passed" if call.excinfo is None else "failed"
+        return pytest.TestReport(
+            item.nodeid, item.location, {}, cast(Any, outcome), None, cast(Any, call.when), start=0, stop=0
+        )
+
+
+def describe_test(item: pytest.Item) -> HiddenTest:
+    """The record of a collected hidden test. `CourseError` when it lacks an exercise, points or a sentence."""
+    where = item.nodeid
+    exercise, points = item.get_closest_marker("exercise"), item.get_closest_marker("points")
+    if exercise is None or len(exercise.args) != 1:
+        raise CourseError(f'{where}: it does not say its exercise; put pytestmark = pytest.mark.exercise("id") in the file')
+    if points is None or len(points.args) != 1 or not points.args[0] >= 0:
+        raise CourseError(f"{where}: it does not say its points; write @pytest.mark.points(1) above it")
+    text = (getattr(getattr(item, "obj", None), "__doc__", None) or "").strip()
+    if not text:
+        raise CourseError(f"{where}: it has no docstring, which is the sentence that a student reads")
+    claim = " ".join(text.split("\n\n")[0].split())
+    return HiddenTest(item.name, str(exercise.args[0]), float(points.args[0]), claim)
+
+
+TYPED_IN = (
+    "It is right for the published text only. It is checked on other texts, lengths and weights as well: "
+    "compute it from the lesson's variables instead of typing in numbers."
+)
+
+
+def build_mark(test: HiddenTest, verdict: Verdict) -> Mark:
+    """The mark that a verdict gives."""
+    passed = verdict.passed
+    failure: CheckFailed | None = next((failure for failure in verdict.failures if failure is not None), None)
+    message = hint = detail = ""
+    if failure is not None:
+        reason = TYPED_IN if verdict.typed_in else failure.rationale
+        message, hint, detail = f"{test.claim} {reason}".strip(), failure.hint, failure.detail
+    return Mark(
+        name=test.name,
+        exercise=test.exercise,
+        score=test.points if passed else 0.0,
+        max_score=test.points,
+        outcome="passed" if passed else "failed",
+        message=message,
+        hint=hint,
+        detail=detail,
+        notes=tuple(verdict.notes),
+    )
+
+
+def find_assignment(course: Course, path: Path) -> str:
+    """The assignment whose hidden tests stand at this path."""
+    folder = course.folder / "tests" / "hidden"
+    if not path.is_relative_to(folder):
+        raise CourseError(f"{path}: is not below {folder}")
+    return path.relative_to(folder).parts[0]

@@ -1,0 +1,168 @@
+"""The nouns of the product: frozen, slotted, serialisable records without behaviour of their own.
+
+Who makes what: `intake` makes `Submission`, `Skipped` and `Program`; `sandbox` makes `Execution`;
+`marking` makes `Mark`; `grading` makes `Grade`.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+import numpy as np
+
+
+class Ending(StrEnum):
+    """How a cell, and by its worst cell an exercise, ended. Listed from harmless to worst."""
+
+    OK = "ok"
+    NOT_ATTEMPTED = "not-attempted"
+    ERROR = "error"
+    OUT_OF_MEMORY = "out-of-memory"
+    EXITED = "exited"
+    KILLED = "killed"
+    TIMEOUT = "timeout"
+
+
+_SEVERITY = {ending: rank for rank, ending in enumerate(Ending)}
+
+
+def worst_ending(endings: Iterable[Ending]) -> Ending:
+    """The most severe of some endings; `Ending.OK` when there are none."""
+    return max(endings, key=_SEVERITY.__getitem__, default=Ending.OK)
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """One student's bytes for one assignment, known by their SHA-256."""
+
+    student: str
+    path: str
+    data: bytes
+    sha256: str
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A file that was found and is no submission, with the reason."""
+
+    path: str
+    reason: str
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One code cell, or one part of it where a cell carries several exercise markers."""
+
+    index: int
+    """Position of the notebook cell, counted from 0 over cells of every type."""
+    source: str
+    exercises: tuple[str, ...] = ()
+    """The exercises that this cell belongs to; several when it answers several without a marker."""
+    assigns: tuple[str, ...] = ()
+    """Names that the cell assigns at module level, as far as its text shows."""
+    check: bool = False
+    """A visible check of the released notebook (nbgrader: grade and locked)."""
+
+
+class Program(msgspec.Struct, frozen=True):
+    """What is run: the code cells in notebook order, and what had to be repaired to read them."""
+
+    cells: tuple[Cell, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """An answer that is not there: never assigned, or `...` left standing."""
+
+
+class Opaque(msgspec.Struct, frozen=True):
+    """An answer of a kind that cannot leave the sandbox; only its type's name does."""
+
+    type_name: str
+
+
+Value = bool | int | float | complex | str | None | np.ndarray | Missing | Opaque
+"""An answer outside the sandbox: plain data that the host rebuilt. Arrays are base-class arrays."""
+
+Answers = dict[str, Value]
+"""Answers of one pass by name."""
+
+
+class CellRun(msgspec.Struct, frozen=True):
+    """How one cell ended in one pass. `error` is the exception's type name, `text` its message."""
+
+    cell: int
+    """Index into `Program.cells`."""
+    ending: Ending
+    error: str = ""
+    text: str = ""
+
+
+class Output(msgspec.Struct, frozen=True):
+    """One captured output of the pass that runs the notebook as submitted."""
+
+    cell: int
+    """Index into `Program.cells`."""
+    mime: str
+    """`stream/stdout`, `stream/stderr`, or the MIME type of shown data."""
+    data: bytes
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """One run of the program on one input set."""
+
+    seed: int
+    runs: tuple[CellRun, ...]
+    answers: Answers
+
+
+class Execution(msgspec.Struct, frozen=True):
+    """The outcome of running a submission on all input sets, in the order of the assignment's seeds."""
+
+    passes: tuple[Pass, ...]
+    outputs: tuple[Output, ...] = ()
+    evidence: tuple[CellRun, ...] = ()
+    """How the cells ended when the notebook ran as submitted, top to bottom."""
+    notes: tuple[str, ...] = ()
+    cpu_seconds: float = 0.0
+    """User and system time of every process of the submission, as the kernel counted it."""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Points for one hidden test. `message` says what is wrong, `hint` how to think about it."""
+
+    name: str
+    exercise: str
+    score: float
+    max_score: float
+    outcome: str
+    """`passed`, `failed` or `not-run`."""
+    message: str = ""
+    hint: str = ""
+    detail: str = ""
+    """Numbers for the instructor; never shown to a student."""
+    notes: tuple[str, ...] = ()
+
+
+class ExerciseGrade(msgspec.Struct, frozen=True):
+    """One exercise of one submission. `max_score` includes the pending points."""
+
+    id: str
+    status: Ending
+    score: float
+    max_score: float
+    pending: float
+    tests: tuple[Mark, ...]
+
+
+class Grade(msgspec.Struct, frozen=True):
+    """One submission's result. `ungraded` has a reason, no score and no exercises."""
+
+    student: str
+    path: str
+    sha256: str
+    status: str
+    """`graded` or `ungraded`."""
+    reason: str | None = None
+    notes: tuple[str, ...] = ()
+    score: float | None = None
+    max_score: float | None = None
+    pending: float | None = None
+    exercises: tuple[ExerciseGrade, ...] = ()

@@ -1,0 +1,142 @@
+"""The outer wall: limits and paths -> the command line of bubblewrap. Pure but for looking at paths."""
+
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from autograder.course import Limits
+from autograder.errors import SandboxUnavailable
+
+GUEST = Path(__file__).resolve().parent.parent / "guest"
+STUDENT_PACKAGES = ("numpy", "IPython", "msgspec")
+"""What every student environment has; the course's `preload` comes on top."""
+
+_ENVIRONMENT = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": "/tmp",
+    "USER": "student",
+    "LOGNAME": "student",
+    "LANG": "C.UTF-8",
+    "TERM": "dumb",
+    "MPLBACKEND": "agg",
+    "MPLCONFIGDIR": "/tmp",
+    "IPYTHONDIR": "/tmp",
+    # One submission has one core; and a set hash seed makes two runs of a class alike.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+}
+_MACHINE_FACTS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+"""Which kernels this processor runs right is known outside only."""
+
+_START = "import sys; sys.path[:0] = ['/grader', *sys.argv[2:]]; from guest.server import main; main()"
+
+
+class Bind(msgspec.Struct, frozen=True):
+    """A folder or file of the host, read-only inside under `target`."""
+
+    source: Path
+    target: str
+
+
+def list_binds(preload: Iterable[str]) -> tuple[list[Bind], list[str]]:
+    """Everything readable inside, and the entries of `sys.path` for packages.
+
+    The allow-list: `/usr`, the loader's cache, Python, the packages' folders and `guest/`.
+    """
+    binds = [Bind(Path("/usr"), "/usr")]
+    if Path("/etc/ld.so.cache").exists():
+        binds.append(Bind(Path("/etc/ld.so.cache"), "/etc/ld.so.cache"))
+    for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
+        if Path(name).is_dir() and not Path(name).is_symlink():
+            binds.append(Bind(Path(name), name))
+    prefix = Path(sys.base_prefix).resolve()
+    if not prefix.is_relative_to("/usr"):
+        binds.append(Bind(prefix, str(prefix)))
+    packages = _find_package_folders((*STUDENT_PACKAGES, *preload))
+    targets = [f"/packages/{number}" for number in range(len(packages))]
+    binds += [Bind(folder, target) for folder, target in zip(packages, targets, strict=True)]
+    binds.append(Bind(GUEST, "/grader/guest"))
+    return binds, targets
+
+
+def _find_package_folders(modules: Iterable[str]) -> list[Path]:
+    """The folders that hold these modules' packages, without importing them."""
+    folders: dict[Path, None] = {}
+    for module in modules:
+        top = module.partition(".")[0]
+        spec = importlib.util.find_spec(top)
+        if spec is None or spec.origin is None:
+            raise SandboxUnavailable(f"the package {top} is not installed; install it beside the autograder")
+        origin = Path(spec.origin).resolve()
+        if origin.is_relative_to(Path(os.__file__).resolve().parent) and "site-packages" not in origin.parts:
+            continue
+        folders[origin.parent.parent if spec.submodule_search_locations else origin.parent] = None
+    return list(folders)
+
+
+def build_command(
+    bubblewrap: str,
+    binds: Sequence[Bind],
+    package_path: Sequence[str],
+    hidden: Sequence[str],
+    settings: dict[str, object],
+) -> list[str]:
+    """The argv that starts a fork server behind the outer wall.
+
+    hidden: folders inside that are covered by empty ones, see `find_hidden`.
+    settings: what `guest.server.serve` takes.
+    """
+    command = [bubblewrap]
+    for namespace in ("user", "ipc", "pid", "net", "uts", "cgroup-try"):
+        command.append(f"--unshare-{namespace}")
+    command += ["--uid", "1000", "--gid", "1000", "--hostname", "sandbox"]
+    command += ["--die-with-parent", "--new-session", "--clearenv"]
+    environment = _ENVIRONMENT | {name: os.environ[name] for name in _MACHINE_FACTS if name in os.environ}
+    for name, value in environment.items():
+        command += ["--setenv", name, value]
+    for bind in binds:
+        command += ["--ro-bind", str(bind.source), bind.target]
+    for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
+        if Path(name).is_symlink():
+            command += ["--symlink", os.readlink(name), name]
+    for folder in hidden:
+        command += ["--tmpfs", folder]
+    for device in ("null", "zero", "full", "random", "urandom"):
+        command += ["--dev-bind", f"/dev/{device}", f"/dev/{device}"]
+    command += ["--symlink", "/tmp", "/dev/shm", "--symlink", "/proc/self/fd", "/dev/fd"]
+    command += ["--size", str(2**20), "--perms", "0700", "--tmpfs", "/tmp", "--proc", "/proc"]
+    command += ["--remount-ro", "/", "--cap-drop", "ALL", "--chdir", "/tmp"]
+    python = str(Path(sys._base_executable).resolve())  # type: ignore[attr-defined]
+    return [*command, "--", python, "-S", "-s", "-P", "-B", "-c", _START, json.dumps(settings), *package_path]
+
+
+def find_hidden(course_folder: Path, binds: Sequence[Bind]) -> list[str]:
+    """Where the course, or the autograder installed beside NumPy, would be seen inside a bind."""
+    hidden = []
+    for bind in binds:
+        if course_folder.is_relative_to(bind.source):
+            hidden.append(str(Path(bind.target) / course_folder.relative_to(bind.source)))
+        if bind.target.startswith("/packages/") and (bind.source / "autograder").is_dir():
+            hidden.append(f"{bind.target}/autograder")
+    return hidden
+
+
+def build_settings(limits: Limits, preload: Sequence[str], control: int, filter_fd: int) -> dict[str, object]:
+    """What the fork server needs to know, from the assignment's limits."""
+    return {
+        "control": control,
+        "filter": filter_fd,
+        "preload": list(preload),
+        "disk_bytes": limits.disk_bytes,
+        "files": limits.files,
+        "memory_bytes": limits.memory_bytes,
+        "processes": limits.processes,
+        "cpu_seconds": int(limits.cpu_seconds),
+    }

@@ -1,0 +1,67 @@
+"""What the processes of one submission use, read from outside through /proc; works unprivileged."""
+
+import os
+
+import msgspec
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """CPU seconds (with ended children), memory in bytes (anonymous and shared) and processes, of a whole tree."""
+
+    cpu_seconds: float
+    memory_bytes: int
+    processes: int
+
+
+def read_pid(pidfd: int) -> int:
+    """The process id behind a pidfd, in this process's namespace; -1 when it is gone."""
+    with open(f"/proc/self/fdinfo/{pidfd}", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("Pid:"):
+                return int(line.split()[1])
+    return -1
+
+
+def measure_tree(root: int) -> Usage:
+    """Sum over a process and all its descendants; those that end while it looks are left out."""
+    cpu = 0.0
+    memory = count = 0
+    waiting = [root]
+    while waiting:
+        pid = waiting.pop()
+        try:
+            cpu += _read_cpu(pid)
+            memory += _read_memory(pid)
+            waiting += _read_children(pid)
+        except (OSError, ValueError, IndexError):
+            continue
+        count += 1
+    return Usage(cpu, memory, count)
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def _read_cpu(pid: int) -> float:
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return sum(int(field) for field in fields[11:15]) / _TICKS
+
+
+def _read_memory(pid: int) -> int:
+    return 1024 * sum(
+        int(line.split()[1])
+        for line in _read(f"/proc/{pid}/status").splitlines()
+        if line.startswith(("RssAnon:", "RssShmem:"))
+    )
+
+
+def _read_children(pid: int) -> list[int]:
+    return [
+        int(child)
+        for task in os.listdir(f"/proc/{pid}/task")
+        for child in _read(f"/proc/{pid}/task/{task}/children").split()
+    ]
