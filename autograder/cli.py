@@ -34,11 +34,10 @@ CourseOption = Annotated[
 def main() -> NoReturn:
     """Entry point. Errors are caught here, once: one sentence, no traceback. 2: usage or course files are wrong."""
     try:
-        app(standalone_mode=False)
+        # Out of standalone mode, what a command raises as typer.Exit comes back as a value.
+        status = app(standalone_mode=False)
     except AutograderError as error:
         _fail(str(error))
-    except typer.Exit as error:
-        raise SystemExit(error.exit_code) from None
     except (KeyboardInterrupt, typer.Abort):
         print("stopped", file=sys.stderr)
         raise SystemExit(130) from None
@@ -46,7 +45,7 @@ def main() -> NoReturn:
         if hasattr(error, "format_message"):
             _fail(error.format_message())
         raise
-    raise SystemExit(0)
+    raise SystemExit(status if isinstance(status, int) else 0)
 
 
 def _fail(text: str) -> NoReturn:

@@ -18,6 +18,9 @@ from autograder.records import Cell, Program
 MAX_CELLS = 5_000
 """A notebook with more cells is no homework."""
 
+MAX_CODE_CHARS = 4_000_000
+"""Code of all cells together; a cell of another type is looked at no further than `MAX_PROSE_CHARS`."""
+MAX_PROSE_CHARS = 100_000
 MAX_PARSED_CHARS = 1_000_000
 """Cells beyond this many characters of code are only read line by line, so that no notebook takes long."""
 MAX_ITEMS = 2_000_000
@@ -157,6 +160,11 @@ def _read_cells(notebook: dict[str, Any], notes: list[str]) -> list[_RawCell]:
     if len(found) > MAX_CELLS:
         raise NotebookError(f"The notebook has {len(found)} cells, more than {MAX_CELLS}; {_ASK_AGAIN}.")
     cells = [_read_cell(cell) for cell in found]
+    if sum(len(cell.source) for cell in cells if cell.kind == "code") > MAX_CODE_CHARS:
+        raise NotebookError(
+            f"The notebook has more than {MAX_CODE_CHARS // 10**6} million characters of code; "
+            "ask the student to keep data out of the code cells."
+        )
     unknown = sum(cell.kind not in _KINDS and bool(cell.source.strip()) for cell in cells)
     if unknown:
         notes.append(f"{unknown} cells of an unknown type were not run." if unknown > 1 else _ONE_UNKNOWN)
@@ -181,7 +189,7 @@ def _read_cell(cell: Any) -> _RawCell:
     kind = cell.get("cell_type")
     return _RawCell(
         kind=kind if isinstance(kind, str) else "",
-        source=_normalise_source(source),
+        source=_normalise_source(source if kind == "code" else source[:MAX_PROSE_CHARS]),
         nbgrader=nbgrader if isinstance(nbgrader, dict) else {},
     )
 

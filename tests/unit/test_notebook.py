@@ -197,6 +197,12 @@ def test_a_cell_with_thousands_of_markers_is_refused() -> None:
         parse("# EXERCISE 1\n# EXERCISE 2\n" * MAX_CELLS)
 
 
+def test_code_without_end_is_refused_and_prose_without_end_is_not() -> None:
+    with pytest.raises(NotebookError, match="4 million characters of code"):
+        parse("x = 1\n" * 700_000, ONE)
+    assert len(parse(build_cell("# EXERCISE 1: x\n" * 700_000, "markdown"), ONE).cells) == 1
+
+
 # --- which cells answer which exercise ------------------------------------------------------------------------
 
 
