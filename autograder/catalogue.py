@@ -111,9 +111,16 @@ def fill_notebook(source: bytes, codes: Mapping[str, str], before: Mapping[str, 
             cells.append({**_EMPTY_CELL, "id": f"{exercise}-extra", "source": before[exercise]})
         if exercise in codes:
             marker = "".join(cell["source"]).split("\n", 1)[0]
-            cell = {**cell, "source": f"{marker}\n{codes[exercise]}"}
-        cells.append(cell)
+            cells.append({**cell, "source": f"{marker}\n{codes[exercise]}"})
+        else:
+            cells.append(cell)
     return json.dumps({**notebook, "cells": cells}, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
-_EMPTY_CELL = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": ""}
+_EMPTY_CELL: dict[str, Any] = {
+    "cell_type": "code",
+    "execution_count": None,
+    "metadata": {},
+    "outputs": [],
+    "source": "",
+}

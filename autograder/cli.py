@@ -2,6 +2,7 @@
 
 import sys
 import time
+import traceback
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 DISTRIBUTION = "autograder-numpy"
 
+_OUR_FAULT = 70
+"""EX_SOFTWARE: 0, 1 and 2 have meanings of their own."""
+
 app = typer.Typer(
     name="autograder",
     help="Grade NumPy notebooks: hidden tests and answers stay apart from student code.",
@@ -27,7 +31,8 @@ app = typer.Typer(
 )
 
 CourseOption = Annotated[
-    Path | None, typer.Option("--course", metavar="DIR", help="The course's folder; else the nearest course.toml above.")
+    Path | None,
+    typer.Option("--course", metavar="DIR", help="The course's folder; else the nearest course.toml above."),
 ]
 
 
@@ -44,7 +49,11 @@ def main() -> NoReturn:
     except Exception as error:
         if hasattr(error, "format_message"):
             _fail(error.format_message())
-        raise
+        traceback.print_exc()
+        print(
+            "autograder: this is a fault of the autograder; no mark was given by it. Please report it.", file=sys.stderr
+        )
+        raise SystemExit(_OUR_FAULT) from None
     raise SystemExit(status if isinstance(status, int) else 0)
 
 
@@ -72,17 +81,24 @@ def _root(
 def grade(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[PATH]...", help="Notebooks, folders of notebooks, or submitted/ trees.", show_default=False),
+        typer.Argument(
+            metavar="[PATH]...", help="Notebooks, folders of notebooks, or submitted/ trees.", show_default=False
+        ),
     ] = None,
     assignment: Annotated[
-        str | None, typer.Option("--assignment", "-a", metavar="ID", help="The assignment; needed when the course has several.")
+        str | None,
+        typer.Option("--assignment", "-a", metavar="ID", help="The assignment; needed when the course has several."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
-    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the scores to a CSV file as well.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="Write the scores to a CSV file as well.")
+    ] = None,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", metavar="N", min=0, help="Worker processes; 0: one for each core.")
     ] = 0,
-    details: Annotated[bool, typer.Option("--details", "-d", help="Also print what each submission lost and why.")] = False,
+    details: Annotated[
+        bool, typer.Option("--details", "-d", help="Also print what each submission lost and why.")
+    ] = False,
     course: CourseOption = None,
 ) -> None:
     """Grade submissions. Exit status: 0 all graded, 1 some could not be, 2 usage or course files wrong."""
@@ -202,7 +218,8 @@ def validate(
 def release(
     assignment: Annotated[str, typer.Argument(metavar="ID", help="The assignment.")],
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; fail when the released notebook is not what the source builds.")
+        bool,
+        typer.Option("--check", help="Write nothing; fail when the released notebook is not what the source builds."),
     ] = False,
     course: CourseOption = None,
 ) -> None:

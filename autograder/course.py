@@ -54,7 +54,9 @@ class Exercise(_Model):
     def _check_kinds(cls, answers: dict[str, str]) -> dict[str, str]:
         for name, kind in answers.items():
             if kind not in KINDS and not _SHAPE.match(kind):
-                raise ValueError(f'{name}: expected a shape such as "(B, T, hs)" or one of {", ".join(KINDS)}, not "{kind}"')
+                raise ValueError(
+                    f'{name}: expected a shape such as "(B, T, hs)" or one of {", ".join(KINDS)}, not "{kind}"'
+                )
         return answers
 
 
@@ -139,7 +141,9 @@ def load_course(folder: str | Path) -> Course:
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise CourseError(f"{file}: cannot be read ({error.strerror}); name the course's folder with --course DIR") from error
+        raise CourseError(
+            f"{file}: cannot be read ({error.strerror}); name the course's folder with --course DIR"
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CourseError(f"{file}: is not valid TOML: {error}") from error
     if "folder" in data:

@@ -12,7 +12,8 @@ from autograder.intake.notebook import parse_program
 from autograder.marking.score import find_status, total_exercises
 from autograder.marking.session import MarkingSession
 from autograder.records import Ending, Execution, Grade, Mark, Program, Submission
-from autograder.sandbox.session import Budget, Session, build_budget
+from autograder.sandbox.session import Session
+from autograder.sandbox.watch import Budget, build_budget
 
 _DIED = (Ending.TIMEOUT, Ending.KILLED, Ending.EXITED, Ending.OUT_OF_MEMORY)
 
@@ -43,8 +44,13 @@ class Grader:
             known = {exercise.id for exercise in self.assignment.exercises}
             for test in self.marking.tests:
                 if test.exercise not in known:
-                    raise CourseError(f"the hidden test {test.name} names the exercise {test.exercise}, which course.toml has not")
-            self.sandbox = stack.enter_context(Session(self.course.folder, self.assignment))
+                    raise CourseError(
+                        f"the hidden test {test.name} names the exercise {test.exercise}, which course.toml has not"
+                    )
+            lesson = tuple(self.marking.input_sets[0].inputs)
+            self.sandbox = stack.enter_context(
+                Session(self.course.folder, self.assignment, self._read_released_cells(), lesson)
+            )
             self._stack = stack.pop_all()
         return self
 
@@ -52,6 +58,13 @@ class Grader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.__exit__(kind, error, trace)
+
+    def _read_released_cells(self) -> list[str]:
+        """What the released notebook's cells hold, where there is one yet."""
+        released = self.course.released_notebook(self.name)
+        if not released.is_file():
+            return []
+        return [cell.source for cell in parse_program(released.read_bytes(), self.assignment).cells]
 
     def grade_source(self, source: Source) -> Grade:
         """Grade one file. What cannot be read or run comes back as ungraded, with the reason."""
@@ -121,9 +134,9 @@ class Grader:
             return None
         inputs = [(input_set.seed, input_set.inputs) for input_set in self.marking.input_sets]
         own_died = any(exercise in program.cells[cell].exercises for cell in died)
-        execution = self.sandbox.execute(
-            program, inputs, _shorten(budget) if own_died else budget, skip=others, evidence=False
-        )
+        mine = _shorten(budget) if own_died else budget
+        execution = self.sandbox.execute(program, inputs, mine, skip=others, evidence=False)
+        budget.wall, budget.cpu = mine.wall, mine.cpu
         return self._judge(exercise, program, execution, self.marking.mark(execution))
 
 

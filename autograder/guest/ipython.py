@@ -7,7 +7,7 @@ import builtins
 import subprocess
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.history import HistoryManager
@@ -23,7 +23,7 @@ _SHOWN = ("image/png", "image/svg+xml", "text/html", "text/plain")
 class _Publisher(DisplayPublisher):
     capture: Capture | None = None
 
-    def publish(self, data: dict[str, Any], metadata: Any = None, **_: Any) -> None:
+    def publish(self, data: Any, metadata: Any = None, source: Any = None, **_: Any) -> None:
         if _Publisher.capture is None:
             return
         for mime in _SHOWN:
@@ -43,7 +43,8 @@ class _Shell(InteractiveShell):
 
     def system(self, cmd: str) -> None:
         """`!cmd` without the pseudo-terminal that IPython would use: there is none inside the wall."""
-        done = subprocess.run(self.var_expand(cmd, depth=1), shell=True, capture_output=True, text=True, check=False)
+        command: str = cast(Any, self).var_expand(cmd, depth=1)
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
         sys.stdout.write(done.stdout)
         sys.stderr.write(done.stderr)
         self.user_ns["_exit_code"] = done.returncode
@@ -54,7 +55,7 @@ _transformer = TransformerManager()
 
 def start_shell() -> None:
     """Make the shell; called once, by the fork server."""
-    HistoryManager.enabled = False
+    cast(Any, HistoryManager).enabled = False
     shell = _Shell.instance(display_pub_class=_Publisher)
     shell.colors = "nocolor"
     vars(builtins).update(get_ipython=_Shell.instance, display=display, exit=sys.exit, quit=sys.exit)

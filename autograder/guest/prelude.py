@@ -13,7 +13,13 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 def bind_after_assignments(tree: ast.Module, names: frozenset[str], binder: str) -> ast.Module:
     """The same tree with `binder('X', ...)` after each statement that assigns some of `names`."""
     tree.body = _rewrite_block(tree.body, names, binder)
-    return ast.fix_missing_locations(tree)
+    return tree
+
+
+def build_call(name: str, arguments: list[ast.expr], place: ast.stmt) -> ast.Expr:
+    """The statement `name(arguments)` at another statement's place; only new nodes are given a place."""
+    called = ast.copy_location(ast.Name(name, ast.Load()), place)
+    return ast.copy_location(ast.Expr(ast.copy_location(ast.Call(called, arguments, []), place)), place)
 
 
 def _rewrite_block(block: list[ast.stmt], names: frozenset[str], binder: str) -> list[ast.stmt]:
@@ -24,8 +30,8 @@ def _rewrite_block(block: list[ast.stmt], names: frozenset[str], binder: str) ->
         result.append(statement)
         assigned = sorted(find_assigned(statement) & names)
         if assigned:
-            call = ast.Call(ast.Name(binder, ast.Load()), [ast.Constant(name) for name in assigned], [])
-            result.append(ast.copy_location(ast.Expr(call), statement))
+            arguments: list[ast.expr] = [ast.copy_location(ast.Constant(name), statement) for name in assigned]
+            result.append(build_call(binder, arguments, statement))
     return result
 
 
@@ -44,16 +50,17 @@ def find_assigned(statement: ast.AST) -> set[str]:
     stack = [statement]
     while stack:
         node = stack.pop()
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            found.update((alias.asname or alias.name).split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            found.add(node.name)
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            found.add(node.rest)
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                found.update((alias.asname or alias.name).split(".")[0] for alias in aliases)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                found.add(name)
+            case ast.MatchMapping(rest=str(name)):
+                found.add(name)
         if not isinstance(node, _SCOPES):
             stack.extend(ast.iter_child_nodes(node))
     return found

@@ -9,33 +9,30 @@ server answers one byte with the init's pidfd, and when all is over a `wire.STAT
 
 import gc
 import importlib
-import json
 import os
 import resource
 import socket
 import sys
 
+import msgspec
+
 from . import ipython, runner, walls, wire
 
-def serve(settings: dict[str, object]) -> None:
-    """Serve submissions until the control socket closes.
 
-    settings: `control` and `filter` (descriptors), `preload` (modules), `disk_bytes`, `files`,
-    `memory_bytes`, `processes`, `cpu_seconds`.
-    """
-    control = socket.socket(fileno=int(str(settings["control"])))
-    filter_bytes = _read_all(int(str(settings["filter"])))
-    for module in list(settings["preload"]):  # type: ignore[call-overload]
+def serve(settings: wire.Settings) -> None:
+    """Serve submissions until the control socket closes."""
+    control = socket.socket(fileno=settings.control)
+    filter_bytes = _read_all(settings.filter)
+    for module in settings.preload:
         importlib.import_module(module)
     ipython.start_shell()
-    base = walls.address_space()
-    number = {name: int(str(value)) for name, value in settings.items() if name != "preload"}
+    runner.compile_known(settings.cells, frozenset(settings.lesson))
     limits = {
-        "RLIMIT_AS": base + number["memory_bytes"],
-        "RLIMIT_CPU": number["cpu_seconds"] + 1,
-        "RLIMIT_NPROC": number["processes"],
+        "RLIMIT_AS": walls.address_space() + settings.memory_bytes,
+        "RLIMIT_CPU": settings.cpu_seconds + 1,
+        "RLIMIT_NPROC": settings.processes,
         "RLIMIT_NOFILE": 128,
-        "RLIMIT_FSIZE": number["disk_bytes"],
+        "RLIMIT_FSIZE": settings.disk_bytes,
         "RLIMIT_CORE": 0,
         "RLIMIT_MSGQUEUE": 0,
         "RLIMIT_MEMLOCK": 0,
@@ -49,7 +46,7 @@ def serve(settings: dict[str, object]) -> None:
             return
         pid, pidfd = walls.clone_into_namespaces()
         if pid == 0:
-            _be_init(control, (fds[0], fds[1]), number, limits, filter_bytes)
+            _be_init(control, (fds[0], fds[1]), settings, limits, filter_bytes)
         for fd in fds:
             os.close(fd)
         socket.send_fds(control, [b"p"], [pidfd])
@@ -64,13 +61,17 @@ def _read_all(fd: int) -> bytes:
 
 
 def _be_init(
-    control: socket.socket, pipes: tuple[int, int], number: dict[str, int], limits: dict[str, int], filter_bytes: bytes
+    control: socket.socket,
+    pipes: tuple[int, int],
+    settings: wire.Settings,
+    limits: dict[str, int],
+    filter_bytes: bytes,
 ) -> None:
     """Build the wall, fork the student, wait; never returns."""
     stage = "init"
     try:
         control.close()
-        walls.enter_init(number["disk_bytes"], number["files"])
+        walls.enter_init(settings.disk_bytes, settings.files)
         stage = "student"
         student = os.fork()
         if student == 0:
@@ -103,4 +104,4 @@ def _report_fault(reply_fd: int, stage: str, error: BaseException) -> None:
 def main() -> None:
     """Entry point inside the wall: settings as JSON in the first argument."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    serve(json.loads(sys.argv[1]))
+    serve(msgspec.json.decode(sys.argv[1], type=wire.Settings))

@@ -40,6 +40,25 @@ class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     """Base of everything that crosses the wire."""
 
 
+class Settings(msgspec.Struct, frozen=True):
+    """What a fork server is started with, as JSON: descriptors, what to import and compile once, limits.
+
+    cells: sources of the released notebook; most submissions carry them unchanged.
+    lesson: the names that an input set gives.
+    """
+
+    control: int
+    filter: int
+    preload: tuple[str, ...]
+    cells: tuple[str, ...]
+    lesson: tuple[str, ...]
+    disk_bytes: int
+    files: int
+    memory_bytes: int
+    processes: int
+    cpu_seconds: int
+
+
 # ---- values ----------------------------------------------------------------------------------------
 
 

@@ -86,9 +86,7 @@ class Answers:
         if len(shape) == 2 and symbols[0] == "C" and array.shape == shape[::-1]:
             self._note(f"`{name}` came as ({symbols[1]}, {symbols[0]}); it was turned.")
             return np.ascontiguousarray(array.T)
-        raise CheckFailed(
-            f"`{name}` has not the shape {kind}.", detail=f"shape {array.shape}, expected {shape}"
-        )
+        raise CheckFailed(f"`{name}` has not the shape {kind}.", detail=f"shape {array.shape}, expected {shape}")
 
     def resolve_shape(self, symbols: tuple[str, ...]) -> tuple[int, ...]:
         """A symbolic shape in numbers of this input set."""

@@ -29,7 +29,9 @@ def check_close(answers: Answers, name: str, wanted: np.ndarray, *, tolerance: f
     """The answer is this array, within `tolerance` of its largest entry."""
     value = getattr(answers, name)
     if not is_close(value, np.asarray(wanted, np.float64), tolerance):
-        raise CheckFailed(f"`{name}` has other values than this step gives.", detail=_describe_difference(value, wanted))
+        raise CheckFailed(
+            f"`{name}` has other values than this step gives.", detail=_describe_difference(value, wanted)
+        )
 
 
 def check_step(
@@ -68,9 +70,7 @@ def check_step(
         if copied is not None and not chain.any_right:
             raise CheckFailed(f"`{name}` is the lesson's `{copied}`, unchanged.")
     else:
-        raise CheckFailed(
-            f"`{name}` has other values than this step gives.", detail=_describe_difference(value, right)
-        )
+        raise CheckFailed(f"`{name}` has other values than this step gives.", detail=_describe_difference(value, right))
     answers.notes.append(f"`{name}` was judged on your own {_join(chain.carried)}.")
 
 
@@ -116,4 +116,6 @@ def _describe_difference(value: np.ndarray, wanted: np.ndarray) -> str:
         return "it holds values that are not finite"
     place = np.unravel_index(int(difference.argmax()), difference.shape)
     where = ", ".join(str(int(index)) for index in place)
-    return f"largest difference {difference[place]:.3g} at [{where}]: got {value[place]:.6g}, expected {wanted[place]:.6g}"
+    return (
+        f"largest difference {difference[place]:.3g} at [{where}]: got {value[place]:.6g}, expected {wanted[place]:.6g}"
+    )

@@ -14,7 +14,9 @@ def find_status(exercise: str, answers: Sequence[str], program: Program, executi
     runs: list[CellRun] = [run for one_pass in execution.passes for run in one_pass.runs if run.cell in cells]
     ending = worst_ending(run.ending for run in runs)
     given = any(
-        not isinstance(one_pass.answers.get(name, Missing()), Missing) for one_pass in execution.passes for name in answers
+        not isinstance(one_pass.answers.get(name, Missing()), Missing)
+        for one_pass in execution.passes
+        for name in answers
     )
     return Ending.NOT_ATTEMPTED if ending is Ending.OK and not given else ending
 

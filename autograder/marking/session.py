@@ -181,7 +181,9 @@ def describe_test(item: pytest.Item) -> HiddenTest:
     where = item.nodeid
     exercise, points = item.get_closest_marker("exercise"), item.get_closest_marker("points")
     if exercise is None or len(exercise.args) != 1:
-        raise CourseError(f'{where}: it does not say its exercise; put pytestmark = pytest.mark.exercise("id") in the file')
+        raise CourseError(
+            f'{where}: it does not say its exercise; put pytestmark = pytest.mark.exercise("id") in the file'
+        )
     if points is None or len(points.args) != 1 or not points.args[0] >= 0:
         raise CourseError(f"{where}: it does not say its points; write @pytest.mark.points(1) above it")
     text = (getattr(getattr(item, "obj", None), "__doc__", None) or "").strip()

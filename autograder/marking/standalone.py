@@ -8,7 +8,8 @@ from autograder.intake.notebook import parse_program
 from autograder.marking.plugin import Bench
 from autograder.marking.reference import build_input_sets, load_reference
 from autograder.marking.session import build_cases, find_assignment
-from autograder.sandbox.session import Session, build_budget
+from autograder.sandbox.session import Session
+from autograder.sandbox.watch import build_budget
 
 
 def fill_bench(bench: Bench, test_file: Path, submission: str | None) -> None:

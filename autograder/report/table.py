@@ -46,7 +46,9 @@ def build_summary(grades: Sequence[Grade], skipped: Sequence[Skipped], seconds: 
     lines = [Text(f"{graded} graded, {len(grades) - graded} ungraded, {len(skipped)} skipped in {seconds:.1f} s")]
     for grade in grades:
         if grade.status != "graded":
-            lines.append(Text(f"ungraded  {show_safely(grade.path)}: {show_safely(grade.reason or '')}", style="magenta"))
+            lines.append(
+                Text(f"ungraded  {show_safely(grade.path)}: {show_safely(grade.reason or '')}", style="magenta")
+            )
     for reason, count in Counter(each.reason for each in skipped).most_common():
         paths = [show_safely(each.path) for each in skipped if each.reason == reason]
         more = f" and {count - 3} more" if count > 3 else ""

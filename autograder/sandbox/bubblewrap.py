@@ -1,7 +1,6 @@
 """The outer wall: limits and paths -> the command line of bubblewrap. Pure but for looking at paths."""
 
 import importlib.util
-import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -9,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.course import Limits
 from autograder.errors import SandboxUnavailable
+from autograder.guest.wire import Settings
 
 GUEST = Path(__file__).resolve().parent.parent / "guest"
 STUDENT_PACKAGES = ("numpy", "IPython", "msgspec")
@@ -86,12 +85,12 @@ def build_command(
     binds: Sequence[Bind],
     package_path: Sequence[str],
     hidden: Sequence[str],
-    settings: dict[str, object],
+    settings: Settings,
 ) -> list[str]:
     """The argv that starts a fork server behind the outer wall.
 
     hidden: folders inside that are covered by empty ones, see `find_hidden`.
-    settings: what `guest.server.serve` takes.
+    settings: what the fork server is started with.
     """
     command = [bubblewrap]
     for namespace in ("user", "ipc", "pid", "net", "uts", "cgroup-try"):
@@ -114,7 +113,19 @@ def build_command(
     command += ["--size", str(2**20), "--perms", "0700", "--tmpfs", "/tmp", "--proc", "/proc"]
     command += ["--remount-ro", "/", "--cap-drop", "ALL", "--chdir", "/tmp"]
     python = str(Path(sys._base_executable).resolve())  # type: ignore[attr-defined]
-    return [*command, "--", python, "-S", "-s", "-P", "-B", "-c", _START, json.dumps(settings), *package_path]
+    return [
+        *command,
+        "--",
+        python,
+        "-S",
+        "-s",
+        "-P",
+        "-B",
+        "-c",
+        _START,
+        msgspec.json.encode(settings).decode(),
+        *package_path,
+    ]
 
 
 def find_hidden(course_folder: Path, binds: Sequence[Bind]) -> list[str]:
@@ -126,17 +137,3 @@ def find_hidden(course_folder: Path, binds: Sequence[Bind]) -> list[str]:
         if bind.target.startswith("/packages/") and (bind.source / "autograder").is_dir():
             hidden.append(f"{bind.target}/autograder")
     return hidden
-
-
-def build_settings(limits: Limits, preload: Sequence[str], control: int, filter_fd: int) -> dict[str, object]:
-    """What the fork server needs to know, from the assignment's limits."""
-    return {
-        "control": control,
-        "filter": filter_fd,
-        "preload": list(preload),
-        "disk_bytes": limits.disk_bytes,
-        "files": limits.files,
-        "memory_bytes": limits.memory_bytes,
-        "processes": limits.processes,
-        "cpu_seconds": int(limits.cpu_seconds),
-    }

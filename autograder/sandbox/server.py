@@ -16,10 +16,10 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.course import Limits
+from autograder.course import Assignment
 from autograder.errors import SandboxError, SandboxUnavailable
 from autograder.guest import wire
-from autograder.sandbox.bubblewrap import Bind, build_command, build_settings, find_hidden, list_binds
+from autograder.sandbox.bubblewrap import Bind, build_command, find_hidden, list_binds
 from autograder.sandbox.seccomp import build_filter
 
 SANDBOX_UID = 61001
@@ -37,11 +37,25 @@ class Clone(msgspec.Struct):
     reply: int
     pidfd: int
 
+    def close_request(self) -> None:
+        """Nothing more will be asked; the guest's process ends then."""
+        if self.request >= 0:
+            os.close(self.request)
+            self.request = -1
+
+    def close(self) -> None:
+        """Give back all descriptors."""
+        self.close_request()
+        os.close(self.reply)
+        os.close(self.pidfd)
+
 
 class ForkServer:
     """A running fork server. Serves one submission at a time; a context manager."""
 
-    def __init__(self, course_folder: Path, limits: Limits, preload: Sequence[str]) -> None:
+    def __init__(
+        self, course_folder: Path, assignment: Assignment, cells: Sequence[str], lesson: Sequence[str]
+    ) -> None:
         bubblewrap = shutil.which("bwrap")
         if bubblewrap is None:
             raise SandboxUnavailable(
@@ -52,8 +66,20 @@ class ForkServer:
         self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         filter_fd = _write_filter()
         with inside:
-            settings = build_settings(limits, preload, inside.fileno(), filter_fd)
-            binds, package_path = list_binds(preload)
+            limits = assignment.limits
+            settings = wire.Settings(
+                control=inside.fileno(),
+                filter=filter_fd,
+                preload=assignment.preload,
+                cells=tuple(cells),
+                lesson=tuple(lesson),
+                disk_bytes=limits.disk_bytes,
+                files=limits.files,
+                memory_bytes=limits.memory_bytes,
+                processes=limits.processes,
+                cpu_seconds=int(limits.cpu_seconds),
+            )
+            binds, package_path = list_binds(assignment.preload)
             hidden = find_hidden(course_folder, binds)
             command = _build_start(bubblewrap, binds, package_path, hidden, settings)
             self._process = subprocess.Popen(
@@ -141,7 +167,7 @@ def _build_start(
     binds: Sequence[Bind],
     package_path: Sequence[str],
     hidden: Sequence[str],
-    settings: dict[str, object],
+    settings: wire.Settings,
 ) -> list[str]:
     if os.geteuid() != 0:
         return build_command(bubblewrap, binds, package_path, hidden, settings)

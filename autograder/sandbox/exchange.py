@@ -1,0 +1,108 @@
+"""One talk with one set of walled processes: requests out, replies in, an end to whatever overruns."""
+
+import os
+import select
+import signal
+import time
+
+from autograder.errors import SandboxError
+from autograder.guest import wire
+from autograder.records import Ending
+from autograder.sandbox.progress import Progress
+from autograder.sandbox.server import Clone
+from autograder.sandbox.watch import Watch
+
+_END_SECONDS = 10.0
+"""How long killed processes may take to be gone."""
+
+
+class Exchange:
+    """Talks until all passes are done or the processes are gone.
+
+    Nothing here waits for the guest: reading, writing and looking at limits take turns.
+    """
+
+    def __init__(self, clone: Clone, progress: Progress, job: wire.Job, watch: Watch) -> None:
+        self._clone = clone
+        self._progress = progress
+        self._watch = watch
+        self._outgoing = bytearray(wire.build_frame(job) + progress.take_requests())
+        self._reader = wire.FrameReader(progress.frame_cap)
+        self._received = 0
+        self._ended: tuple[Ending, str] | None = None
+        self._give_up = 0.0
+        self._poll = select.poll()
+        self._poll.register(clone.pidfd, select.POLLIN)
+        self._poll.register(clone.reply, select.POLLIN)
+        self._poll.register(clone.request, select.POLLOUT)
+        self._dead = self._closed = False
+
+    def run(self) -> tuple[Ending, str] | None:
+        """How the host ended the processes, and why; None when they ended of themselves."""
+        while not (self._dead and self._closed):
+            for fd, event in self._poll.poll(self._wait_seconds() * 1000 + 1):
+                if fd == self._clone.pidfd:
+                    self._dead = True
+                    self._poll.unregister(fd)
+                elif fd == self._clone.request:
+                    self._write(event)
+                else:
+                    self._read()
+            if self._ended is None:
+                self._continue()
+        return self._ended
+
+    def _wait_seconds(self) -> float:
+        if self._ended is None:
+            return self._watch.wait_seconds()
+        left = self._give_up - time.monotonic()
+        if left <= 0:
+            raise SandboxError("processes of a submission do not end after they were killed")
+        return left
+
+    def _continue(self) -> None:
+        """Ask for what may be asked now, close when all is done, end what overruns."""
+        more = self._progress.take_requests()
+        if more:
+            self._outgoing += more
+            self._poll.register(self._clone.request, select.POLLOUT)
+        if self._progress.is_done:
+            self._clone.close_request()
+        if not self._dead and (broken := self._watch.check()) is not None:
+            self._kill(*broken)
+
+    def _kill(self, ending: Ending, reason: str) -> None:
+        self._ended = ending, reason
+        self._give_up = time.monotonic() + _END_SECONDS
+        signal.pidfd_send_signal(self._clone.pidfd, signal.SIGKILL)
+
+    def _write(self, event: int) -> None:
+        try:
+            if event & select.POLLOUT and self._outgoing:
+                del self._outgoing[: os.write(self._clone.request, self._outgoing[: 2**16])]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._outgoing.clear()
+        if not self._outgoing or event & (select.POLLERR | select.POLLHUP):
+            self._poll.unregister(self._clone.request)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._clone.reply, 2**18)
+        except BlockingIOError:
+            return
+        if not data:
+            self._closed = True
+            self._poll.unregister(self._clone.reply)
+            return
+        self._received += len(data)
+        if self._ended is not None:
+            return
+        try:
+            if self._received > self._progress.total_cap:
+                raise wire.WireError("more bytes than all answers and outputs may have")
+            for body in self._reader.feed(data):
+                self._progress.take(wire.parse_reply(body), self._watch)
+        except wire.WireError as error:
+            self._kill(Ending.KILLED, f"its replies were refused: {error}")

@@ -1,0 +1,197 @@
+"""What has become of one submission: claims of the guest checked against what may come, deaths put on a cell."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from autograder.course import Assignment
+from autograder.errors import SandboxError
+from autograder.guest import wire
+from autograder.records import CellRun, Ending, Execution, Missing, Opaque, Output, Pass, Program
+from autograder.sandbox.watch import Watch
+
+InputSet = tuple[int, Mapping[str, Any]]
+"""A seed and the lesson's names with their values."""
+
+_SETUP_FAILED = 125
+"""The exit code of an init whose walls could not be built (`guest.walls`)."""
+
+
+class _Step(msgspec.Struct):
+    """One pass that is still to be run: the evidence, or an input set by its place."""
+
+    number: int
+    seed: int
+    graded: bool
+
+
+class Progress:
+    """What has become of one submission so far, over all sets of processes that it took."""
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        program: Program,
+        input_sets: Sequence[InputSet],
+        skip: frozenset[int],
+        evidence: bool,
+    ) -> None:
+        self.limits = assignment.limits
+        self.cpu = 0.0
+        self._program = program
+        self._input_sets = input_sets
+        self._never = skip
+        self._died: dict[int, CellRun] = {}
+        self._answers_by_number = [name for exercise in assignment.exercises for name in exercise.answers]
+        self.frame_cap = self.limits.answer_bytes + 2**16
+        self.total_cap = len(input_sets) * self.limits.answer_bytes + 2 * self.limits.output_bytes + 2**20
+        graded = [_Step(number, seed, True) for number, (seed, _) in enumerate(input_sets)]
+        # The notebook as submitted runs before a hidden input set enters the process, so that its
+        # outputs, which people see, can hold nothing of one.
+        shown = [_Step(len(input_sets), graded[0].seed, False)] if evidence else []
+        self.steps = [graded[0], *shown, *graded[1:]]
+        self._runs: dict[int, list[CellRun]] = {step.number: [] for step in self.steps}
+        self._answers: dict[int, dict[str, Any]] = {step.number: {} for step in self.steps}
+        self._outputs: list[Output] = []
+        self._done = 0
+        self._asked = 0
+
+    @property
+    def is_done(self) -> bool:
+        """All steps of this set of processes are finished."""
+        return self._done == len(self.steps)
+
+    def begin(self) -> None:
+        """A new set of processes starts on the steps that are left."""
+        self._done = self._asked = 0
+        self._running = -1
+        self._last = -1
+        self._began = False
+        self._fault: wire.Fault | None = None
+        for step in self.steps:
+            self._runs[step.number] = []
+            self._answers[step.number] = {}
+            if not step.graded:
+                self._outputs = []
+
+    def take_requests(self) -> bytes:
+        """Requests that may be sent now: nothing hidden before the evidence is in."""
+        frames = b""
+        while self._asked < len(self.steps):
+            if any(not step.graded for step in self.steps[self._done : self._asked]):
+                break
+            step = self.steps[self._asked]
+            values = self._input_sets[step.number][1] if step.graded else {}
+            message = wire.RunPass(
+                step.number,
+                step.seed,
+                step.graded,
+                {name: _build_input(value) for name, value in values.items()},
+                tuple(self._never | self._died.keys()),
+            )
+            frames += wire.build_frame(message)
+            self._asked += 1
+        return frames
+
+    def take(self, reply: wire.Reply, watch: Watch) -> None:
+        """Check one claim against what may come now, and keep it. `WireError` when it may not."""
+        if isinstance(reply, wire.Fault):
+            if self._began:
+                raise wire.WireError("a fault after the start")
+            self._fault = reply
+            return
+        if self._done >= len(self.steps):
+            raise wire.WireError("a reply after the last")
+        step = self.steps[self._done]
+        if isinstance(reply, wire.Shown):
+            self._check(not step.graded and reply.cell == self._running, "an output out of place")
+            self._outputs.append(Output(reply.cell, reply.mime[:100], reply.data))
+            return
+        self._check(reply.pass_number == step.number, "a reply of another pass")
+        if isinstance(reply, wire.Began):
+            known = range(self._last + 1, len(self._program.cells))
+            skipped = reply.cell in self._never or reply.cell in self._died
+            self._check(self._running < 0 and reply.cell in known and not skipped, "a cell out of order")
+            self._began = True
+            self._running = self._last = reply.cell
+            watch.progress()
+        elif isinstance(reply, wire.Ended):
+            self._check(self._running == reply.cell, "an end of a cell that is not running")
+            self._check(max(len(reply.error), len(reply.text)) <= wire.MAX_TEXT, "a text over its length")
+            self._runs[step.number].append(CellRun(reply.cell, Ending(reply.ending), reply.error, reply.text))
+            self._running = -1
+            watch.progress()
+        elif isinstance(reply, wire.Answered):
+            self._check(step.graded and reply.answer in range(len(self._answers_by_number)), "an answer out of place")
+            name = self._answers_by_number[reply.answer]
+            self._check(name not in self._answers[step.number], "an answer twice")
+            self._answers[step.number][name] = _read_value(reply.value)
+        else:
+            self._check(self._running < 0, "a pass that ends within a cell")
+            self._last = -1
+            self._done += 1
+            watch.progress()
+
+    @staticmethod
+    def _check(right: bool, text: str) -> None:
+        if not right:
+            raise wire.WireError(text)
+
+    def finish(self, ended: tuple[Ending, str], code: int) -> None:
+        """The processes are gone: drop the steps that are done, blame a cell for one that is not."""
+        if not self._began and (code == _SETUP_FAILED or self._fault is not None):
+            where = f"{self._fault.stage}: {self._fault.text}" if self._fault else "no reason given"
+            raise SandboxError(f"the sandbox could not build its inner wall ({where}); see `autograder doctor`")
+        done, self.steps = self.steps[: self._done], self.steps[self._done :]
+        if not self.steps:
+            return
+        if self._last < 0 and not done:
+            raise SandboxError(f"a submission's process ended before it ran a cell ({ended[1]})")
+        ending, reason = ended
+        cell = self._last if self._last >= 0 else max(run.cell for run in self._runs[done[-1].number])
+        blamed = CellRun(cell, ending, text=reason)
+        step = self.steps[0]
+        if step.graded:
+            self._died[cell] = blamed
+        else:
+            self._runs[step.number] = [run for run in self._runs[step.number] if run.cell != cell] + [blamed]
+            self.steps = self.steps[1:]
+
+    def build_execution(self) -> Execution:
+        """The record, with a cell that ended its process marked so in each pass that left it out."""
+        left = {step.number for step in self.steps}
+        passes = []
+        for number, (seed, _) in enumerate(self._input_sets):
+            runs = {run.cell: run for run in (*self._runs[number], *self._died.values())}
+            if number in left:
+                missing = set(range(len(self._program.cells))) - self._never - runs.keys()
+                runs |= {
+                    cell: CellRun(cell, Ending.TIMEOUT, text="the time of the whole submission was used up")
+                    for cell in missing
+                }
+            passes.append(Pass(seed, tuple(runs[cell] for cell in sorted(runs)), self._answers[number]))
+        evidence = {run.cell: run for run in (*self._died.values(), *self._runs.get(len(self._input_sets), ()))}
+        return Execution(
+            passes=tuple(passes),
+            outputs=tuple(self._outputs),
+            evidence=tuple(evidence[cell] for cell in sorted(evidence)),
+            cpu_seconds=self.cpu,
+        )
+
+
+def _build_input(value: Any) -> Any:
+    return wire.build_array(value) if isinstance(value, np.ndarray) else value
+
+
+def _read_value(value: wire.WireValue) -> Any:
+    if isinstance(value, wire.Plain):
+        if isinstance(value.value, str):
+            return value.value[: wire.MAX_TEXT]
+        return value.value
+    if isinstance(value, wire.Array):
+        return wire.read_array(value)
+    if isinstance(value, wire.Other):
+        return Opaque(value.type_name[:200])
+    return Missing()

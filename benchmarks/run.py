@@ -1,0 +1,167 @@
+"""What one submission costs: processor time beyond start-up, where it goes, and the floor beside it.
+
+Run with `make bench`. Ratios within one run are what counts: machines are shared and noisy.
+"""
+
+import argparse
+import hashlib
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from autograder.catalogue import fill_notebook, load_catalogue
+from autograder.course import Course, load_course
+from autograder.grading import Grader
+from autograder.intake.notebook import parse_program
+from autograder.records import Program, Submission
+from autograder.sandbox.processes import measure_tree
+from autograder.sandbox.watch import build_budget
+
+COURSE = Path(__file__).resolve().parent.parent
+ASSIGNMENT = "qkv"
+REPEATS = 3
+
+
+def build_class(course: Course, size: int, *, wrong: bool) -> list[Submission]:
+    """Notebooks that hold an accepted variant each; with `wrong`, every third a known mistake instead."""
+    catalogue = load_catalogue(course, ASSIGNMENT)
+    source = course.solution_notebook(ASSIGNMENT).read_bytes()
+    submissions = []
+    for number in range(size):
+        entries = catalogue.mistakes if wrong and number % 3 == 0 else catalogue.variants
+        entry = entries[number * 7 % len(entries)]
+        before = getattr(entry, "before", None)
+        data = fill_notebook(source, {entry.exercise: entry.code}, {entry.exercise: before} if before else None)
+        submissions.append(Submission(f"student-{number}", entry.id, data, hashlib.sha256(data).hexdigest()))
+    return submissions
+
+
+def measure_batch(grader: Grader, submissions: Sequence[Submission]) -> tuple[float, float, float]:
+    """CPU seconds of the host, CPU seconds behind the wall, wall seconds of grading a batch."""
+    pid = find_sandbox_pid(grader)
+    inside, host, wall = measure_tree(pid).cpu_seconds, time.process_time(), time.perf_counter()
+    for submission in submissions:
+        grade = grader.grade_submission(submission)
+        if grade.status != "graded":
+            raise SystemExit(f"{submission.path}: {grade.reason}")
+    return time.process_time() - host, measure_tree(pid).cpu_seconds - inside, time.perf_counter() - wall
+
+
+def find_sandbox_pid(grader: Grader) -> int:
+    """The process under which everything behind the wall lives."""
+    server = grader.sandbox._server
+    if server is None:
+        raise SystemExit("the sandbox is not running")
+    return server._process.pid
+
+
+def measure_parts(grader: Grader, submissions: Sequence[Submission]) -> dict[str, float]:
+    """CPU seconds a submission by part, from calling each part on its own."""
+    inputs = [(each.seed, each.inputs) for each in grader.marking.input_sets]
+    programs = [parse_program(each.data, grader.assignment) for each in submissions]
+    parts: dict[str, float] = {}
+    started = time.process_time()
+    for each in submissions:
+        parse_program(each.data, grader.assignment)
+    parts["read the notebook"] = (time.process_time() - started) / len(submissions)
+
+    def run(program: Program) -> tuple[float, float]:
+        pid = find_sandbox_pid(grader)
+        inside, host = measure_tree(pid).cpu_seconds, time.process_time()
+        for _ in submissions:
+            grader.sandbox.execute(program, inputs, build_budget(grader.assignment))
+        count = len(submissions)
+        return (measure_tree(pid).cpu_seconds - inside) / count, (time.process_time() - host) / count
+
+    walls, talk = run(Program(()))
+    parts["clone and walls"] = walls
+    parts["talk to an empty process (host)"] = talk
+    pid = find_sandbox_pid(grader)
+    inside, host = measure_tree(pid).cpu_seconds, time.process_time()
+    executions = [grader.sandbox.execute(each, inputs, build_budget(grader.assignment)) for each in programs]
+    parts["passes"] = (measure_tree(pid).cpu_seconds - inside) / len(programs) - walls
+    parts["talk about the passes (host)"] = (time.process_time() - host) / len(programs) - talk
+    started = time.process_time()
+    for each in executions:
+        grader.marking.mark(each)
+    parts["mark"] = (time.process_time() - started) / len(executions)
+    return parts
+
+
+def measure_floor(grader: Grader, submissions: Sequence[Submission]) -> float:
+    """CPU seconds a submission of a warm fork that runs the same five passes with plain exec, and nothing else."""
+    inputs = [each.inputs for each in grader.marking.input_sets]
+    spent = 0.0
+    for submission in submissions:
+        program = parse_program(submission.data, grader.assignment)
+        before = os.times()
+        child = os.fork()
+        if child == 0:
+            silence = os.open(os.devnull, os.O_RDWR)
+            os.dup2(silence, 1)
+            os.dup2(silence, 2)
+            run_plainly(program, [inputs[0], *inputs])
+            os._exit(0)
+        _, _, usage = os.wait4(child, 0)
+        after = os.times()
+        spent += usage.ru_utime + usage.ru_stime + after.user + after.system - before.user - before.system
+    return spent / len(submissions)
+
+
+def run_plainly(program: Program, input_sets: Sequence[dict[str, Any]]) -> None:
+    """Compile once, exec all cells for each input set."""
+    codes = []
+    for cell in program.cells:
+        try:
+            codes.append(compile(cell.source, "<cell>", "exec"))
+        except SyntaxError:
+            continue
+    for values in input_sets:
+        names: dict[str, Any] = {"__name__": "__main__", "np": np, **values}
+        for code in codes:
+            try:
+                exec(code, names)
+            except Exception:
+                continue
+
+
+def print_line(label: str, seconds: float, note: str = "") -> None:
+    print(f"  {label:<38} {seconds * 1000:8.2f} ms  {note}".rstrip())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=200, help="submissions in the batch")
+    size = parser.parse_args().size
+    course = load_course(COURSE)
+    machine = f"{platform.system()} {platform.release()}, {os.cpu_count()} cores"
+    print(f"{machine}, Python {platform.python_version()}, NumPy {np.__version__}")
+    began = time.perf_counter()
+    with Grader(course, ASSIGNMENT) as grader:
+        print(f"start of one worker: {time.perf_counter() - began:.2f} s wall (imports left out)")
+        for title, wrong in (("everybody right", False), ("every third with a known mistake", True)):
+            submissions = build_class(course, size, wrong=wrong)
+            measure_batch(grader, submissions[:10])
+            runs = [measure_batch(grader, submissions) for _ in range(REPEATS)]
+            host, inside, wall = (statistics.median(column) / size for column in zip(*runs, strict=True))
+            floor = statistics.median(measure_floor(grader, submissions) for _ in range(REPEATS))
+            print(f"\n{size} submissions, {title}: median of {REPEATS}, a submission")
+            print_line("processor time", host + inside, f"{(host + inside) / floor:.1f} times the floor")
+            print_line("  behind the wall", inside)
+            print_line("  host", host)
+            print_line("wall time, one worker", wall)
+            print_line("floor: warm fork, five passes, exec", floor)
+            print("  where it goes, each part on its own (reruns of single exercises left out):")
+            for label, seconds in measure_parts(grader, submissions).items():
+                print_line(f"  {label}", seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
