@@ -37,9 +37,10 @@ class _Entry(BaseModel):
 
 
 class Variant(_Entry):
-    """Correct code, written differently; it must get full marks. `before` is a cell of its own before the answer cell."""
+    """Correct code, written differently; it must get full marks."""
 
     before: str | None = None
+    """A cell of its own before the answer cell."""
 
 
 class Mistake(_Entry):

@@ -97,10 +97,9 @@ class Course(_CourseFile):
     def assignment(self, name: str) -> Assignment:
         """The assignment with this id; `CourseError` with a near match when there is none."""
         if name not in self.assignments:
-            raise CourseError(
-                f"{self.folder / FILE_NAME}: there is no assignment {name!r}{_did_you_mean(name, list(self.assignments))}; "
-                f"it has {', '.join(self.assignments)}"
-            )
+            near = _did_you_mean(name, list(self.assignments))
+            known = ", ".join(self.assignments)
+            raise CourseError(f"{self.folder / FILE_NAME}: there is no assignment {name!r}{near}; it has {known}")
         return self.assignments[name]
 
     def solution_notebook(self, name: str) -> Path:

@@ -97,8 +97,8 @@ class Grader:
             alone = self._run_alone(exercise.id, program, joint, outcome, budget)
             if alone is not None and alone.score > outcome.score:
                 notes.append(
-                    f"Exercise {exercise.id} earned {alone.score:g} points when it was run without the other exercises, "
-                    f"and {outcome.score:g} together with them; the better result counts."
+                    f"Exercise {exercise.id} earned {alone.score:g} points when it was run without the other "
+                    f"exercises, and {outcome.score:g} together with them; the better result counts."
                 )
                 outcome = alone
             best[exercise.id] = outcome

@@ -84,7 +84,7 @@ class Program:
         module = ModuleType("__main__")
         module.__dict__["__builtins__"] = builtins
         sys.modules["__main__"] = module
-        capture = None if order.graded else Capture(lambda mime, data: self._show(mime, data), self._job.output_bytes)
+        capture = None if order.graded else Capture(self._show, self._job.output_bytes)
         ipython.lend_shell(module, capture)
         sys.stdout, sys.stderr = (capture.stdout, capture.stderr) if capture else (Silence(), Silence())
         if order.graded:

@@ -1,5 +1,6 @@
 """The student's answers of one input set, as hidden tests see them: of the declared kind and shape, or a failure."""
 
+import math
 from collections.abc import Mapping
 from types import SimpleNamespace
 
@@ -128,7 +129,7 @@ def _read_number(name: str, value: Value, *, whole: bool) -> int | float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if not whole:
             return value
-        if value == value and abs(value) != float("inf") and int(value) == value:
+        if math.isfinite(value) and int(value) == value:
             return int(value)
     asked = "a whole number" if whole else "a number"
     raise CheckFailed(f"`{name}` is {describe_kind(value)}; {asked} is asked for.")

@@ -44,7 +44,7 @@ def build_input_sets(course: Course, name: str, reference: ModuleType) -> tuple[
 
 
 def build_input_set(assignment: Assignment, reference: ModuleType, seed: int) -> InputSet:
-    """One input set with what the reference expects on it. `CourseError` when the reference fails or forgets an answer."""
+    """One input set with what the reference expects on it. `CourseError` when it fails or forgets an answer."""
     file = reference.__file__
     try:
         inputs: Mapping[str, Any] = reference.inputs(seed)

@@ -127,7 +127,8 @@ class _Driver:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed and not self.problem:
-            self.problem = f"{report.nodeid or 'hidden tests'}: cannot be collected: {str(report.longrepr).strip().splitlines()[-1]}"
+            last = str(report.longrepr).strip().splitlines()[-1]
+            self.problem = f"{report.nodeid or 'hidden tests'}: cannot be collected: {last}"
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:

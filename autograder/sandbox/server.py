@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -62,7 +63,8 @@ class ForkServer:
                 "bubblewrap is not installed, and student code is not run without a sandbox; "
                 "install it (Debian, Ubuntu: apt-get install bubblewrap) and see `autograder doctor`"
             )
-        self._log = tempfile.TemporaryFile()
+        self._resources = ExitStack()
+        self._log = self._resources.enter_context(tempfile.TemporaryFile())
         self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         filter_fd = _write_filter()
         with inside:
@@ -103,8 +105,9 @@ class ForkServer:
             self.close()
             self._log.seek(0)
             said = self._log.read(4000).decode("utf-8", "replace").strip() or "it said nothing"
+            reason = said.splitlines()[-1]
             raise SandboxUnavailable(
-                f"the sandbox does not start on this machine: {said.splitlines()[-1]}; `autograder doctor` says what to do"
+                f"the sandbox does not start on this machine: {reason}; `autograder doctor` says what to do"
             )
         self._control.settimeout(ANSWER_SECONDS)
 
@@ -151,7 +154,7 @@ class ForkServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-        self._log.close()
+        self._resources.close()
 
 
 def _write_filter() -> int:
