@@ -141,20 +141,16 @@ def _change_operation(node: ast.BinOp) -> Iterator[Changed]:
             yield "transpose", ast.BinOp(node.left, node.op, turn(node.right))
 
 
-def _list_values(value: object) -> list[object]:
+def list_constants(value: object) -> list[bool | int | float]:
     """Other constants that a slip puts in the place of one."""
+    near: list[bool | int | float] = []
     if isinstance(value, bool):
-        return [not value]
-    if isinstance(value, int):
+        near = [not value]
+    elif isinstance(value, int):
         near = [value + 1, value - 1, value + 2, value - 2, 2 * value]
-        return [each for each in dict.fromkeys(near) if each != value]
-    if isinstance(value, float):
-        return [
-            each
-            for each in dict.fromkeys([1.0, 0.0, value * 10, value / 10, value * 2, value / 2, -value])
-            if each != value
-        ]
-    return []
+    elif isinstance(value, float):
+        near = [1.0, 0.0, value * 10, value / 10, value * 2, value / 2, -value]
+    return [each for each in dict.fromkeys(near) if each != value]
 
 
 def _change_subscript(node: ast.Subscript) -> Iterator[Changed]:

@@ -10,9 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -63,8 +61,7 @@ class ForkServer:
                 "bubblewrap is not installed, and student code is not run without a sandbox; "
                 "install it (Debian, Ubuntu: apt-get install bubblewrap) and see `autograder doctor`"
             )
-        self._resources = ExitStack()
-        self._log = self._resources.enter_context(tempfile.TemporaryFile())
+        self._log = os.memfd_create("sandbox-log")
         self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         filter_fd = _write_filter()
         with inside:
@@ -103,8 +100,7 @@ class ForkServer:
             ready = b""
         if ready != b"r":
             self.close()
-            self._log.seek(0)
-            said = self._log.read(4000).decode("utf-8", "replace").strip() or "it said nothing"
+            said = os.pread(self._log, 4000, 0).decode("utf-8", "replace").strip() or "it said nothing"
             reason = said.splitlines()[-1]
             raise SandboxUnavailable(
                 f"the sandbox does not start on this machine: {reason}; `autograder doctor` says what to do"
@@ -154,7 +150,7 @@ class ForkServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-        self._resources.close()
+        os.close(self._log)
 
 
 def _write_filter() -> int:
