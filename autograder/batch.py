@@ -1,23 +1,29 @@
-"""Many submissions over local worker processes; results come back as they are ready."""
+"""Work on many submissions over local worker processes; results come back as they are ready."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.util import Finalize
-from pathlib import Path
+from typing import TypeVar
 
-from autograder.course import load_course
+from autograder.course import Course
 from autograder.grading import Grader
 from autograder.intake.layouts import Source
 from autograder.records import Grade
 
-_IN_FLIGHT = 4
-"""Submissions handed out for each worker; more would only wait in memory."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Work = Callable[[Grader, Item], Result]
+"""A module-level function that a worker calls with its own grader."""
 
-_worker: dict[str, Grader] = {}
+_IN_FLIGHT = 4
+"""Items handed out for each worker; more would only wait in memory."""
+
+_graders: dict[str, Grader] = {}
+"""This worker process's graders, by assignment."""
 
 
 def count_cores() -> int:
@@ -25,61 +31,75 @@ def count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def grade_all(course_folder: Path, assignment: str, sources: Sequence[Source], jobs: int) -> Iterator[Grade]:
+def grade_all(course: Course, assignment: str, sources: Sequence[Source], jobs: int) -> Iterator[Grade]:
     """Grade every source once, in whatever order they end. `jobs` 0 means one worker for each core."""
-    jobs = min(jobs or count_cores(), len(sources))
-    if jobs <= 1:
-        yield from _grade_here(course_folder, assignment, sources)
-        return
-    lost: list[Source] = []
-    yield from _grade_in_pool(course_folder, assignment, sources, jobs, lost)
-    for source in lost:
-        # A worker died under it or beside it: once more, in a pool of its own.
-        again: list[Source] = []
-        yield from _grade_in_pool(course_folder, assignment, [source], 1, again)
-        if again:
+    for source, grade in run_all(course, assignment, Grader.grade_source, sources, jobs):
+        if grade is None:
             reason = "the grader's own process ended twice while it worked on this file; please report it"
             yield Grade(source.student, source.shown, "", "ungraded", reason=reason)
+        else:
+            yield grade
 
 
-def _grade_here(course_folder: Path, assignment: str, sources: Sequence[Source]) -> Iterator[Grade]:
-    if not sources:
+def run_all(
+    course: Course, assignment: str, work: Work[Item, Result], items: Sequence[Item], jobs: int
+) -> Iterator[tuple[Item, Result | None]]:
+    """Each item with what `work` made of it, in whatever order they end; None where a worker died on it twice."""
+    jobs = min(jobs or count_cores(), len(items))
+    if jobs <= 1:
+        yield from _run_here(course, assignment, work, items)
         return
-    with Grader(load_course(course_folder), assignment) as grader:
-        for source in sources:
-            yield grader.grade_source(source)
+    lost: list[Item] = []
+    yield from _run_in_pool(course, assignment, work, items, jobs, lost)
+    for item in lost:
+        # A worker died under it or beside it: once more, in a pool of its own.
+        again: list[Item] = []
+        yield from _run_in_pool(course, assignment, work, [item], 1, again)
+        if again:
+            yield item, None
 
 
-def _grade_in_pool(
-    course_folder: Path, assignment: str, sources: Sequence[Source], jobs: int, lost: list[Source]
-) -> Iterator[Grade]:
-    """Grade in worker processes; sources whose worker died are added to `lost`."""
-    waiting = iter(sources)
-    running: dict[Future[Grade], Source] = {}
+def _run_here(
+    course: Course, assignment: str, work: Work[Item, Result], items: Sequence[Item]
+) -> Iterator[tuple[Item, Result]]:
+    if not items:
+        return
+    with Grader(course, assignment) as grader:
+        for item in items:
+            yield item, work(grader, item)
+
+
+def _run_in_pool(
+    course: Course, assignment: str, work: Work[Item, Result], items: Sequence[Item], jobs: int, lost: list[Item]
+) -> Iterator[tuple[Item, Result]]:
+    """Results from worker processes; items whose worker died are added to `lost`."""
+    waiting = iter(items)
+    running: dict[Future[Result], Item] = {}
     # Forked before any thread of ours exists, so that no worker pays for imports.
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("fork"))
     try:
         while True:
-            for source in islice(waiting, jobs * _IN_FLIGHT - len(running)):
-                running[pool.submit(_grade_in_worker, course_folder, assignment, source)] = source
+            for item in islice(waiting, jobs * _IN_FLIGHT - len(running)):
+                try:
+                    running[pool.submit(_run_in_worker, course, assignment, work, item)] = item
+                except BrokenProcessPool:
+                    lost.append(item)
             if not running:
                 break
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                source = running.pop(future)
+                item = running.pop(future)
                 try:
-                    yield future.result()
+                    yield item, future.result()
                 except BrokenProcessPool:
-                    lost.append(source)
-    except BrokenProcessPool:
-        lost.extend([*running.values(), *waiting])
+                    lost.append(item)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _grade_in_worker(course_folder: Path, assignment: str, source: Source) -> Grade:
-    if assignment not in _worker:
-        grader = Grader(load_course(course_folder), assignment).__enter__()
-        _worker[assignment] = grader
+def _run_in_worker(course: Course, assignment: str, work: Work[Item, Result], item: Item) -> Result:
+    if assignment not in _graders:
+        grader = Grader(course, assignment).__enter__()
+        _graders[assignment] = grader
         Finalize(grader, grader.__exit__, args=(None, None, None), exitpriority=10)
-    return _worker[assignment].grade_source(source)
+    return work(_graders[assignment], item)

@@ -154,7 +154,7 @@ def _grade_with_progress(course: "Course", name: str, sources: list, jobs: int) 
     from autograder.batch import grade_all
 
     order = {(source.student, source.shown): number for number, source in enumerate(sources)}
-    results = grade_all(course.folder, name, sources, jobs)
+    results = grade_all(course, name, sources, jobs)
     # The first worker starts before the bar's thread does.
     grades = [first] if (first := next(results, None)) is not None else []
     with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
@@ -194,24 +194,32 @@ def _write_text(file: Path, text: str) -> None:
 @app.command()
 def validate(
     assignments: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Assignments; else all.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", metavar="N", min=0, help="Worker processes; 0: one for each core.")
+    ] = 0,
     course: CourseOption = None,
 ) -> None:
     """Prove that the hidden tests mark as they must. Exit status 1 when something does not hold."""
-    from rich.text import Text
+    import msgspec
 
     from autograder.course import find_course_folder, load_course
-    from autograder.validate import validate_assignment
+    from autograder.report.validation import build_findings, build_tables
+    from autograder.validation.validate import build_document, validate_assignment
 
     loaded = load_course(course or find_course_folder(Path.cwd()))
     console = _build_console()
-    ok = True
+    validations = []
     for name in assignments or list(loaded.assignments):
-        console.print(Text(name, style="bold"))
-        for finding in validate_assignment(loaded, name):
-            ok = ok and finding.ok
-            sign = Text("  ok   ", style="green") if finding.ok else Text("  WRONG ", style="bold red")
-            console.print(sign + Text(f"{finding.subject}: {finding.text}"))
-    raise typer.Exit(0 if ok else 1)
+        validation = validate_assignment(loaded, name, jobs)
+        validations.append(validation)
+        if not json:
+            console.print(build_tables(validation))
+            console.print(build_findings(validation))
+    if json:
+        document = [build_document(each) for each in validations]
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
+    raise typer.Exit(0 if all(each.ok for each in validations) else 1)
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """The spine: program -> execution -> marks -> grade, for one submission at a time."""
 
+import traceback
 from contextlib import ExitStack
 from types import TracebackType
 
@@ -9,8 +10,10 @@ from autograder.course import Course
 from autograder.errors import CourseError, NotebookError, SandboxError, SandboxUnavailable
 from autograder.intake.layouts import Source, read_submission
 from autograder.intake.notebook import parse_program
+from autograder.marking.known import KnownMistake
 from autograder.marking.score import find_status, total_exercises
 from autograder.marking.session import MarkingSession
+from autograder.mistakes import load_known
 from autograder.records import Ending, Execution, Grade, Mark, Program, Submission
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import Budget, build_budget
@@ -37,6 +40,7 @@ class Grader:
         self.course = course
         self.name = assignment
         self.assignment = course.assignment(assignment)
+        self._known: tuple[KnownMistake, ...] | None = None
 
     def __enter__(self) -> "Grader":
         with ExitStack() as stack:
@@ -84,12 +88,17 @@ class Grader:
             raise
         except (NotebookError, SandboxError, CourseError) as error:
             return msgspec.structs.replace(blank, reason=str(error))
+        except Exception as error:
+            # A fault of ours must not take the rest of the class with it, and is never a zero.
+            traceback.print_exc()
+            reason = f"a fault of the autograder ({type(error).__name__}: {error}); please report it"
+            return msgspec.structs.replace(blank, reason=reason)
 
     def _grade_program(self, program: Program, blank: Grade) -> Grade:
         budget = build_budget(self.assignment)
         inputs = [(input_set.seed, input_set.inputs) for input_set in self.marking.input_sets]
         joint = self.sandbox.execute(program, inputs, budget)
-        marks = self.marking.mark(joint)
+        marks = self.marking.mark(joint, program, self.load_known)
         notes = [*program.notes, *joint.notes]
         best: dict[str, Outcome] = {}
         for exercise in self.assignment.exercises:
@@ -115,6 +124,12 @@ class Grader:
             exercises=exercises,
         )
 
+    def load_known(self) -> tuple[KnownMistake, ...]:
+        """The known mistakes of the assignment, from the first lost mark on."""
+        if self._known is None:
+            self._known = load_known(self.course, self.name, self.sandbox, self.marking.input_sets)
+        return self._known
+
     def _judge(self, exercise: str, program: Program, execution: Execution, marks: tuple[Mark, ...]) -> Outcome:
         answers = next(tuple(each.answers) for each in self.assignment.exercises if each.id == exercise)
         status = find_status(exercise, answers, program, execution)
@@ -137,7 +152,7 @@ class Grader:
         mine = _shorten(budget) if own_died else budget
         execution = self.sandbox.execute(program, inputs, mine, skip=others, evidence=False)
         budget.wall, budget.cpu = mine.wall, mine.cpu
-        return self._judge(exercise, program, execution, self.marking.mark(execution))
+        return self._judge(exercise, program, execution, self.marking.mark(execution, program, self.load_known))
 
 
 def _shorten(budget: Budget) -> Budget:

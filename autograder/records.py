@@ -78,7 +78,7 @@ class Opaque(msgspec.Struct, frozen=True):
     type_name: str
 
 
-Value = bool | int | float | complex | str | None | np.ndarray | Missing | Opaque
+Value = bool | int | float | str | None | np.ndarray | Missing | Opaque
 """An answer outside the sandbox: plain data that the host rebuilt. Arrays are base-class arrays."""
 
 Answers = dict[str, Value]
@@ -138,6 +138,8 @@ class Mark(msgspec.Struct, frozen=True):
     hint: str = ""
     detail: str = ""
     """Numbers for the instructor; never shown to a student."""
+    explanations: tuple[str, ...] = ()
+    """Kinds of what explains a lost mark, the most specific first; `mistake:<id>` for a known mistake."""
     notes: tuple[str, ...] = ()
 
 

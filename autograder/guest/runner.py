@@ -22,7 +22,7 @@ from numpy.random import seed as seed_numpy
 from . import ipython, wire
 from .outputs import Capture, Silence, show_figures
 from .prelude import bind_after_assignments, build_call
-from .values import build_value, name_type
+from .values import build_value, cut_text, name_type
 
 _BINDER = "__bind_lesson_names__"
 
@@ -205,7 +205,7 @@ def _describe(exception: BaseException) -> tuple[wire.EndingName, str, str]:
     elif isinstance(exception, MemoryError):
         ending = "out-of-memory"
     text = _attempt(lambda: str(exception))
-    return ending, name_type(exception), text[: wire.MAX_TEXT] if type(text) is str else ""
+    return ending, name_type(exception), cut_text(text, wire.MAX_TEXT) if type(text) is str else ""
 
 
 def _format_traceback(exception: BaseException) -> bytes:

@@ -44,7 +44,7 @@ def _build_known(value: Any, cap: int) -> wire.WireValue | None:
 def _build_plain(value: Any) -> wire.Plain | None:
     if type(value) is int and value not in _INT64:
         return None
-    return wire.Plain(value[: wire.MAX_TEXT] if type(value) is str else value)
+    return wire.Plain(cut_text(value, wire.MAX_TEXT) if type(value) is str else value)
 
 
 def _build_scalar(value: Any) -> wire.WireValue | None:
@@ -75,4 +75,9 @@ def _build_array(value: ndarray, cap: int) -> wire.WireValue | None:
 
 def name_type(value: Any) -> str:
     """The name of a value's type, cut to the wire's length."""
-    return str(type.__getattribute__(type(value), "__name__"))[:200]
+    return cut_text(str(type.__getattribute__(type(value), "__name__")), 200)
+
+
+def cut_text(text: str, length: int) -> str:
+    """The start of a text, without lone surrogates, which no encoding holds."""
+    return text[:length].encode("utf-8", "replace").decode()

@@ -13,16 +13,20 @@ from autograder.records import Missing, Opaque, Value
 class CheckFailed(AssertionError):
     """A hidden test's verdict that an answer is wrong.
 
-    rationale: what is wrong, in words that a student may read; hint: how to think about it;
-    detail: numbers for the instructor; missing: the answer is not there at all.
+    rationale: what is wrong, in words that a student may read; empty to let the numbers speak.
+    hint: how to think about it. detail: numbers for the instructor.
+    name, wanted: the answer that was looked at, and what it was compared with.
     """
 
-    def __init__(self, rationale: str, *, hint: str = "", detail: str = "", missing: bool = False) -> None:
+    def __init__(
+        self, rationale: str, *, hint: str = "", detail: str = "", name: str = "", wanted: object = None
+    ) -> None:
         super().__init__(rationale)
         self.rationale = rationale
         self.hint = hint
         self.detail = detail
-        self.missing = missing
+        self.name = name
+        self.wanted = wanted
 
 
 class Answers:
@@ -41,10 +45,26 @@ class Answers:
         self.inputs = inputs
         self.expected = expected
         self.notes: list[str] = []
+        self.read: dict[str, None] = {}
+
+    @property
+    def raw(self) -> Mapping[str, Value]:
+        """The answers as they left the sandbox."""
+        return self._values
+
+    def kind_of(self, name: str) -> str:
+        """What course.toml declares for an answer: a shape or a kind."""
+        return self._kinds.get(name, "")
+
+    def forget_reading(self) -> None:
+        """Start to note anew which answers are read and what is said about them."""
+        self.notes.clear()
+        self.read.clear()
 
     def __getattr__(self, name: str) -> np.ndarray | bool | int | float | str:
         if name.startswith("_") or name not in self._kinds:
             raise AttributeError(f"course.toml declares no answer {name!r}")
+        self.read[name] = None
         if name not in self._ready:
             try:
                 self._ready[name] = self._read(name)
@@ -52,13 +72,14 @@ class Answers:
                 self._ready[name] = failure
         value = self._ready[name]
         if isinstance(value, CheckFailed):
-            raise CheckFailed(value.rationale, hint=value.hint, detail=value.detail, missing=value.missing)
+            wanted = getattr(self.expected, name, None)
+            raise CheckFailed(value.rationale, hint=value.hint, detail=value.detail, name=name, wanted=wanted)
         return value
 
     def _read(self, name: str) -> np.ndarray | bool | int | float | str:
         kind, value = self._kinds[name], self._values.get(name, Missing())
         if isinstance(value, Missing):
-            raise CheckFailed(f"`{name}` was not assigned.", missing=True)
+            raise CheckFailed(f"`{name}` was not assigned.")
         symbols = shape_symbols(kind)
         if symbols is not None:
             return self._read_array(name, value, kind, symbols)

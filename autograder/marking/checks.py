@@ -22,7 +22,8 @@ def check_equal(answers: Answers, name: str, wanted: bool | int | float | str) -
     """The answer is exactly this bool, number or text."""
     value = getattr(answers, name)
     if value != wanted:
-        raise CheckFailed(f"`{name}` is not right.", detail=f"got {value!r}, expected {wanted!r}")
+        detail = f"got {value!r}, expected {wanted!r}"
+        raise CheckFailed(f"`{name}` is not right.", detail=detail, name=name, wanted=wanted)
 
 
 def check_close(answers: Answers, name: str, wanted: np.ndarray, *, tolerance: float = TOLERANCE) -> None:
@@ -68,9 +69,9 @@ def check_step(
     elif is_close(value, mine, tolerance):
         copied = find_copy(value, vars(answers.inputs), tolerance)
         if copied is not None and not chain.any_right:
-            raise CheckFailed(f"`{name}` is the lesson's `{copied}`, unchanged.")
+            raise CheckFailed(f"`{name}` is the lesson's `{copied}`, unchanged.", name=name, wanted=right)
     else:
-        raise CheckFailed(f"`{name}` has other values than this step gives.", detail=_describe_difference(value, right))
+        raise _build_failure(name, value, right)
     answers.notes.append(f"`{name}` was judged on your own {_join(chain.carried)}.")
 
 
@@ -100,6 +101,11 @@ def _judge_chain(answers: Answers, expected: SimpleNamespace, after: Sequence[st
             chain.values[name] = value
             chain.carried.append(name)
     return chain
+
+
+def _build_failure(name: str, value: np.ndarray, wanted: np.ndarray) -> CheckFailed:
+    detail = _describe_difference(value, wanted)
+    return CheckFailed(f"`{name}` has other values than this step gives.", detail=detail, name=name, wanted=wanted)
 
 
 def _join(names: Sequence[str]) -> str:

@@ -31,6 +31,8 @@ class Verdict(msgspec.Struct):
 
     failures: list[CheckFailed | None]
     notes: list[str]
+    read: dict[str, None]
+    """Names of the answers that the test has looked at."""
     fault: BaseException | None = None
 
     @property
@@ -127,14 +129,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
 def run_on_cases(item: pytest.Function, bench: Bench) -> Verdict:
     """One verdict over all input sets; every set is run, so that what is typed in can be told."""
     wanted = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
-    verdict = Verdict([], [])
+    verdict = Verdict([], [], {})
     for case in bench.cases:
         for name in FIXTURES:
             if name in wanted:
                 wanted[name] = getattr(case, name)
         if "reference" in wanted:
             wanted["reference"] = bench.reference
-        case.answers.notes.clear()
+        case.answers.forget_reading()
         try:
             item.obj(**wanted)
             verdict.failures.append(None)
@@ -146,4 +148,5 @@ def run_on_cases(item: pytest.Function, bench: Bench) -> Verdict:
             verdict.fault = fault
             break
         verdict.notes += [note for note in case.answers.notes if note not in verdict.notes]
+        verdict.read |= case.answers.read
     return verdict

@@ -17,25 +17,17 @@ import pytest
 from autograder.course import Course
 from autograder.errors import CourseError
 from autograder.marking import plugin
-from autograder.marking.answers import Answers, CheckFailed
+from autograder.marking.answers import Answers
+from autograder.marking.explain import HiddenTest, Known, build_attempt, build_mark
 from autograder.marking.plugin import Bench, Case, Verdict
 from autograder.marking.reference import InputSet, build_input_sets, build_namespace, load_reference
-from autograder.records import Execution, Mark
+from autograder.records import Execution, Mark, Program
 
 _QUIET = (
     "faulthandler", "logging", "unraisableexception", "threadexception", "warnings", "doctest", "junitxml",
     "pastebin", "stepwise", "setuponly", "setupplan", "debugging", "cacheprovider", "terminal", "recwarn", "tmpdir",
 )  # fmt: skip
 """Plugins of pytest that hidden tests do not need."""
-
-
-class HiddenTest(msgspec.Struct, frozen=True):
-    """What is known of a hidden test before it runs. `claim` is the sentence that the student reads."""
-
-    name: str
-    exercise: str
-    points: float
-    claim: str
 
 
 def build_cases(course: Course, assignment: str, sets: tuple[InputSet, ...], execution: Execution) -> list[Case]:
@@ -72,11 +64,20 @@ class MarkingSession:
         self._jobs.put(None)
         self._thread.join(timeout=5)
 
-    def mark(self, execution: Execution) -> tuple[Mark, ...]:
-        """One mark for each hidden test. `CourseError` when a hidden test itself is broken."""
-        self._jobs.put(build_cases(self._course, self._name, self.input_sets, execution))
+    def mark(
+        self, execution: Execution, program: Program | None = None, known: Known | None = None
+    ) -> tuple[Mark, ...]:
+        """One mark for each hidden test. `CourseError` when a hidden test itself is broken.
+
+        With the program, what was lost is explained; `known` gives the known mistakes when one is lost.
+        """
+        cases = build_cases(self._course, self._name, self.input_sets, execution)
+        self._jobs.put(cases)
         verdicts = cast(list[Verdict], self._take())
-        return tuple(build_mark(test, verdict) for test, verdict in zip(self.tests, verdicts, strict=True))
+        attempt = build_attempt(cases, execution, program, self._course.assignment(self._name)) if program else None
+        return tuple(
+            build_mark(test, verdict, attempt, known) for test, verdict in zip(self.tests, verdicts, strict=True)
+        )
 
     def _take(self) -> Any:
         result = self._results.get()
@@ -155,7 +156,7 @@ class _Driver:
     def _run_items(self, session: pytest.Session, items: list[pytest.Function]) -> list[Verdict]:
         verdicts = []
         for number, item in enumerate(items):
-            item.stash[plugin.VERDICT] = Verdict([], [], RuntimeError("it was not run"))
+            item.stash[plugin.VERDICT] = Verdict([], [], {}, RuntimeError("it was not run"))
             # The item that follows decides which fixtures are torn down; after the last comes the first again.
             following = items[(number + 1) % len(items)]
             session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -170,7 +171,7 @@ class _Driver:
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport:
         """A report without a formatted traceback, which would cost more than the test."""
         if call.excinfo is not None:
-            item.stash[plugin.VERDICT] = Verdict([], [], call.excinfo.value)
+            item.stash[plugin.VERDICT] = Verdict([], [], {}, call.excinfo.value)
         outcome = "passed" if call.excinfo is None else "failed"
         return pytest.TestReport(
             item.nodeid, item.location, {}, cast(Any, outcome), None, cast(Any, call.when), start=0, stop=0
@@ -192,33 +193,6 @@ def describe_test(item: pytest.Item) -> HiddenTest:
         raise CourseError(f"{where}: it has no docstring, which is the sentence that a student reads")
     claim = " ".join(text.split("\n\n")[0].split())
     return HiddenTest(item.name, str(exercise.args[0]), float(points.args[0]), claim)
-
-
-TYPED_IN = (
-    "It is right for the published text only. It is checked on other texts, lengths and weights as well: "
-    "compute it from the lesson's variables instead of typing in numbers."
-)
-
-
-def build_mark(test: HiddenTest, verdict: Verdict) -> Mark:
-    """The mark that a verdict gives."""
-    passed = verdict.passed
-    failure: CheckFailed | None = next((failure for failure in verdict.failures if failure is not None), None)
-    message = hint = detail = ""
-    if failure is not None:
-        reason = TYPED_IN if verdict.typed_in else failure.rationale
-        message, hint, detail = f"{test.claim} {reason}".strip(), failure.hint, failure.detail
-    return Mark(
-        name=test.name,
-        exercise=test.exercise,
-        score=test.points if passed else 0.0,
-        max_score=test.points,
-        outcome="passed" if passed else "failed",
-        message=message,
-        hint=hint,
-        detail=detail,
-        notes=tuple(verdict.notes),
-    )
 
 
 def find_assignment(course: Course, path: Path) -> str:

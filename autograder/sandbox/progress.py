@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from autograder.course import Assignment
 from autograder.errors import SandboxError
 from autograder.guest import wire
-from autograder.records import CellRun, Ending, Execution, Missing, Opaque, Output, Pass, Program
+from autograder.records import CellRun, Ending, Execution, Output, Pass, Program
+from autograder.sandbox.values import build_wire_input, read_value
 from autograder.sandbox.watch import Watch
 
 InputSet = tuple[int, Mapping[str, Any]]
@@ -88,7 +88,7 @@ class Progress:
                 step.number,
                 step.seed,
                 step.graded,
-                {name: _build_input(value) for name, value in values.items()},
+                {name: build_wire_input(value) for name, value in values.items()},
                 tuple(self._never | self._died.keys()),
             )
             frames += wire.build_frame(message)
@@ -127,7 +127,7 @@ class Progress:
             self._check(step.graded and reply.answer in range(len(self._answers_by_number)), "an answer out of place")
             name = self._answers_by_number[reply.answer]
             self._check(name not in self._answers[step.number], "an answer twice")
-            self._answers[step.number][name] = _read_value(reply.value)
+            self._answers[step.number][name] = read_value(reply.value)
         else:
             self._check(self._running < 0, "a pass that ends within a cell")
             self._last = -1
@@ -179,19 +179,3 @@ class Progress:
             evidence=tuple(evidence[cell] for cell in sorted(evidence)),
             cpu_seconds=self.cpu,
         )
-
-
-def _build_input(value: Any) -> Any:
-    return wire.build_array(value) if isinstance(value, np.ndarray) else value
-
-
-def _read_value(value: wire.WireValue) -> Any:
-    if isinstance(value, wire.Plain):
-        if isinstance(value.value, str):
-            return value.value[: wire.MAX_TEXT]
-        return value.value
-    if isinstance(value, wire.Array):
-        return wire.read_array(value)
-    if isinstance(value, wire.Other):
-        return Opaque(value.type_name[:200])
-    return Missing()

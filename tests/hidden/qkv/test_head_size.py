@@ -17,6 +17,8 @@ MATRIX_OF = {"Q6": "Wq6", "K6": "Wk6", "V6": "Wv6"}
 
 # The root mean square of 144 right draws leaves these bounds about once in 10**10.
 SMALLEST_SCALE, LARGEST_SCALE = 0.064, 0.141
+# A single matrix has 48 draws and gets more room: a right one leaves these bounds about once in 10**11.
+SMALLEST_ALONE, LARGEST_ALONE = 0.04, 0.175
 
 TOLERANCE = 1e-5
 USABLE = "It must hold finite numbers, and its columns must differ."
@@ -37,6 +39,10 @@ def test_matrices_have_six_columns(answers, reference):
     hint = "Draw normal random numbers and multiply each matrix by 0.1, once."
     require(scale <= LARGEST_SCALE, "The entries of the three matrices are too large.", hint=hint)
     require(scale >= SMALLEST_SCALE, "The entries of the three matrices are too small.", hint=hint)
+    for name, matrix in matrices.items():
+        alone = np.sqrt(np.mean(np.square(matrix)))
+        require(alone <= LARGEST_ALONE, f"The entries of `{name}` are too large.", hint=hint)
+        require(alone >= SMALLEST_ALONE, f"The entries of `{name}` are too small.", hint=hint)
     for first, second in combinations(matrices, 2):
         require(
             not reference.equal_values(matrices[first], matrices[second]),

@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 import msgspec
 
-from autograder.mutation_operators import Scope, list_constants, mutate_block, mutate_expression, mutate_result
+from autograder.validation.operators import Scope, list_constants, mutate_block, mutate_expression, mutate_result
 
 
 class Mutant(msgspec.Struct, frozen=True):
@@ -48,8 +48,8 @@ def derive_mutants(
     """All mutants of a cell's source, in order of their place, no two of the same code.
 
     swap_names: names of the lesson that a name of the cell may be mistaken for; names that the cell has
-    assigned are added. kinds: the kind of value by name; names of known and different kinds are not
-    mistaken for each other. A statement that assigns `...` is a placeholder and stays. Nothing is changed
+    assigned are added. kinds: the kind of value by name (see `Scope`); names of known and different kinds
+    are not mistaken for each other. A statement that assigns `...` is a placeholder and stays. Nothing is changed
     before or inside what could then run forever, nor where the statement reaches outside the notebook.
     """
     tree = ast.parse(source)
@@ -230,6 +230,9 @@ def _find_expressions(node: ast.AST, scope: Scope, path: _Path = ()) -> Iterator
                 if isinstance(getattr(child, "ctx", None), ast.Store | ast.Del):
                     continue
                 yield way, child
+                if isinstance(child, ast.UnaryOp) and isinstance(child.operand, ast.Constant):
+                    # A number and its sign are one.
+                    continue
             yield from _find_expressions(child, scope, way)
 
 

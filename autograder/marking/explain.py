@@ -1,0 +1,142 @@
+"""A verdict -> a mark with its message: what is wrong, by the catalogue and by the numbers. Pure.
+
+A student reads `message` and `hint`; neither holds an expected value, a hidden input or a test's code. The
+instructor also reads `detail`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from autograder.course import Assignment
+from autograder.marking.answers import CheckFailed
+from autograder.marking.diagnose import explain
+from autograder.marking.diagnosis.nouns import Difference, Explanation
+from autograder.marking.known import KnownMistake, find_mistake
+from autograder.marking.plugin import Case, Verdict
+from autograder.records import CellRun, Ending, Execution, Mark, Missing, Program
+
+Known = Callable[[], Sequence[KnownMistake]]
+"""Gives the known mistakes of the assignment; asked only when a mark is lost."""
+
+
+class HiddenTest(msgspec.Struct, frozen=True):
+    """What is known of a hidden test before it runs. `claim` is the sentence that the student reads."""
+
+    name: str
+    exercise: str
+    points: float
+    claim: str
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """What a student did for the exercises, beside the answers' verdicts."""
+
+    cases: Sequence[Case]
+    errors: Mapping[str, Sequence[CellRun]]
+    """By exercise: the cells that did not end well, on the first input set where one did not."""
+    assigned: Mapping[str, Sequence[str]]
+    """By exercise: names that its cells assign."""
+    answers: Mapping[str, Sequence[str]]
+    """By exercise: names of its answers."""
+
+
+def build_attempt(cases: Sequence[Case], execution: Execution, program: Program, assignment: Assignment) -> Attempt:
+    """What the explanations need of an execution."""
+    errors: dict[str, list[CellRun]] = {}
+    assigned: dict[str, list[str]] = {}
+    for exercise in assignment.exercises:
+        cells = [n for n, cell in enumerate(program.cells) if exercise.id in cell.exercises]
+        assigned[exercise.id] = [name for n in cells for name in program.cells[n].assigns]
+        failing = (
+            [run for run in one_pass.runs if run.cell in cells and run.ending is not Ending.OK]
+            for one_pass in execution.passes
+        )
+        errors[exercise.id] = next((runs for runs in failing if runs), [])
+    answers = {exercise.id: tuple(exercise.answers) for exercise in assignment.exercises}
+    return Attempt(cases, errors, assigned, answers)
+
+
+def build_mark(test: HiddenTest, verdict: Verdict, attempt: Attempt | None = None, known: Known | None = None) -> Mark:
+    """The mark that a verdict gives; with the attempt, what explains it when it is lost."""
+    mark = Mark(
+        name=test.name,
+        exercise=test.exercise,
+        score=test.points if verdict.passed else 0.0,
+        max_score=test.points,
+        outcome="passed" if verdict.passed else "failed",
+        notes=tuple(verdict.notes),
+    )
+    if verdict.passed:
+        return mark
+    failure = next(failure for failure in verdict.failures if failure is not None)
+    if attempt is None:
+        return msgspec.structs.replace(
+            mark, message=f"{test.claim} {failure.rationale}", hint=failure.hint, detail=failure.detail
+        )
+    mistake = _find_known(test, verdict, attempt, known) if known else None
+    explanations = _explain_numbers(test, verdict, attempt)
+    rationale, hint = _choose(failure, mistake, explanations)
+    kinds = [each.kind for each in explanations]
+    return msgspec.structs.replace(
+        mark,
+        message=f"{test.claim} {rationale}".strip(),
+        hint=hint,
+        detail=failure.detail,
+        explanations=tuple([f"mistake:{mistake.id}", *kinds] if mistake else kinds),
+    )
+
+
+def _find_known(test: HiddenTest, verdict: Verdict, attempt: Attempt, known: Known | None) -> KnownMistake | None:
+    if known is None:
+        return None
+    wanted = attempt.answers[test.exercise]
+    answers = [{name: case.answers.raw[name] for name in wanted if name in case.answers.raw} for case in attempt.cases]
+    mistakes = [each for each in known() if each.exercise == test.exercise]
+    read = [name for name in verdict.read if name in wanted]
+    return find_mistake(mistakes, test.name, read, answers, attempt.errors[test.exercise])
+
+
+def _explain_numbers(test: HiddenTest, verdict: Verdict, attempt: Attempt) -> Sequence[Explanation]:
+    differences, passed = [], []
+    for case, failure in zip(attempt.cases, verdict.failures, strict=True):
+        if failure is None:
+            passed.append(case.seed)
+        elif failure.name:
+            differences.append(_build_difference(case, failure))
+    if not differences or len({each.name for each in differences}) > 1:
+        return ()
+    return explain(
+        differences,
+        passed_seeds=passed,
+        published_seed=attempt.cases[0].seed,
+        errors=attempt.errors[test.exercise],
+        assigned=attempt.assigned[test.exercise],
+    )
+
+
+def _build_difference(case: Case, failure: CheckFailed) -> Difference:
+    return Difference(
+        seed=case.seed,
+        name=failure.name,
+        kind=case.answers.kind_of(failure.name),
+        value=case.answers.raw.get(failure.name, Missing()),
+        wanted=failure.wanted,
+        inputs=vars(case.inputs),
+        answers=dict(case.answers.raw),
+    )
+
+
+def _choose(failure: CheckFailed, mistake: KnownMistake | None, explanations: Sequence[Explanation]) -> tuple[str, str]:
+    """Rationale and hint: the catalogue before the numbers, the numbers before the test's own words; at most two."""
+    rationales = [each.rationale for each in explanations]
+    hints = [each.hint for each in explanations if each.hint]
+    if mistake is not None:
+        return " ".join([_as_sentence(mistake.title), *rationales[:1]]), mistake.hint
+    if rationales:
+        return " ".join(rationales[:2]), failure.hint or (hints[0] if hints else "")
+    return failure.rationale, failure.hint
+
+
+def _as_sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

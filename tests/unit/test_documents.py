@@ -1,0 +1,127 @@
+"""The JSON document and the CSV file, as the contract has them."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from autograder.course import load_course
+from autograder.records import Ending, ExerciseGrade, Grade, Mark, Skipped
+from autograder.report.documents import build_csv, build_document
+
+ASSIGNMENT = load_course(Path(__file__).parents[2]).assignment("qkv")
+
+DOCUMENT_KEYS = {"course", "assignment", "results", "skipped"}
+RESULT_KEYS = {
+    "student", "path", "sha256", "status", "reason", "notes", "score", "max_score", "pending", "exercises",
+}  # fmt: skip
+EXERCISE_KEYS = {"id", "status", "score", "max_score", "pending", "tests"}
+TEST_KEYS = {"name", "score", "max_score", "outcome", "message", "hint"}
+
+
+def build_grade(student: str = "ada", **changes: object) -> Grade:
+    failed = Mark(
+        "test_b", "shared-key", 0.0, 1.0, "failed", "It is wrong.", "Look.", "SECRET 5", ("a:b",), ("a note",)
+    )
+    tests = (Mark("test_a", "shared-key", 1.0, 1.0, "passed"), failed)
+    exercise = ExerciseGrade("shared-key", Ending.OUT_OF_MEMORY, 1.0, 3.0, 1.0, tests)
+    values = {
+        "student": student,
+        "path": f"in/{student}.ipynb",
+        "sha256": "0" * 64,
+        "status": "graded",
+        "notes": ("one", "two"),
+        "score": 1.0,
+        "max_score": 3.0,
+        "pending": 1.0,
+        "exercises": (exercise,),
+    }
+    return Grade(**{**values, **changes})  # type: ignore[arg-type]
+
+
+UNGRADED = Grade("eve", "in/eve.ipynb", "", "ungraded", reason="The file is empty.")
+
+
+def read_document(*grades: Grade, skipped: tuple[Skipped, ...] = ()) -> dict[str, object]:
+    return json.loads(build_document("attention", "qkv", grades, skipped))
+
+
+def test_the_document_has_exactly_the_keys_of_the_contract() -> None:
+    document = read_document(build_grade(), UNGRADED, skipped=(Skipped("a.txt", "no notebook"),))
+    assert set(document) == DOCUMENT_KEYS
+    graded, ungraded = document["results"]
+    assert set(graded) == set(ungraded) == RESULT_KEYS
+    (exercise,) = graded["exercises"]
+    assert set(exercise) == EXERCISE_KEYS
+    assert document["skipped"] == [{"path": "a.txt", "reason": "no notebook"}]
+    for test in exercise["tests"]:
+        assert set(test) == TEST_KEYS
+
+
+def test_the_document_holds_the_values() -> None:
+    graded, ungraded = read_document(build_grade(), UNGRADED)["results"]
+    assert (graded["student"], graded["status"], graded["reason"]) == ("ada", "graded", None)
+    assert (graded["score"], graded["max_score"], graded["pending"]) == (1.0, 3.0, 1.0)
+    assert graded["notes"] == ["one", "two"]
+    assert graded["exercises"][0]["status"] == "out-of-memory"
+    passed, failed = graded["exercises"][0]["tests"]
+    assert (passed["outcome"], passed["score"], passed["message"]) == ("passed", 1.0, "")
+    assert (failed["outcome"], failed["message"], failed["hint"]) == ("failed", "It is wrong.", "Look.")
+    assert (ungraded["status"], ungraded["reason"]) == ("ungraded", "The file is empty.")
+    assert (ungraded["score"], ungraded["max_score"], ungraded["pending"], ungraded["exercises"]) == (
+        None,
+        None,
+        None,
+        [],
+    )
+
+
+def test_whole_scores_are_numbers_with_a_point() -> None:
+    assert b'"score": 1.0' in build_document("attention", "qkv", [build_grade()], [])
+
+
+def test_an_empty_batch_is_a_document_too() -> None:
+    assert read_document() == {"course": "attention", "assignment": "qkv", "results": [], "skipped": []}
+
+
+def test_letters_of_any_alphabet_and_quotes_survive() -> None:
+    name = 'Zo\u00eb "\u4e16"\n\x00\U0001f600'
+    assert read_document(build_grade(name))["results"][0]["student"] == name
+
+
+# --- CSV ----------------------------------------------------------------------------------------------------
+
+
+def read_rows(*grades: Grade) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(build_csv(ASSIGNMENT, grades))))
+
+
+def test_the_table_has_a_column_for_each_exercise_and_a_row_for_each_submission() -> None:
+    columns = ["student", "status", "shared-key", "head-size", "shared-value"]
+    text = build_csv(ASSIGNMENT, [build_grade(), UNGRADED])
+    assert text.splitlines()[0].split(",") == [*columns, "score", "max_score", "pending", "reason", "path"]
+    graded, ungraded = read_rows(build_grade(), UNGRADED)
+    assert (graded["student"], graded["shared-key"], graded["head-size"], graded["score"]) == ("ada", "1", "", "1")
+    assert (ungraded["status"], ungraded["score"], ungraded["reason"]) == ("ungraded", "", "The file is empty.")
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize("field", ["student", "reason", "path"])
+def test_what_a_spreadsheet_would_take_for_a_formula_is_defused(start, field) -> None:
+    text = f"{start}cmd|'/c calc'!A0"
+    (row,) = read_rows(build_grade(**{field: text}) if field != "student" else build_grade(text))
+    assert row[field] == f"'{text}"
+
+
+@pytest.mark.parametrize("name", ["ada", "O'Brien", "a=b", "1-2", 'say "x"', "a,b", "two\nlines", "\u00e9mile", ""])
+def test_other_fields_come_back_as_they_are(name) -> None:
+    assert read_rows(build_grade(name))[0]["student"] == name
+
+
+@pytest.mark.parametrize(
+    ("score", "shown"), [(1.0, "1"), (0.5, "0.5"), (0.0, "0"), (12.25, "12.25"), (100.125, "100.125")]
+)
+def test_scores_are_shown_in_full_without_needless_zeros(score, shown) -> None:
+    assert read_rows(build_grade(score=score))[0]["score"] == shown

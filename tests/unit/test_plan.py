@@ -1,0 +1,96 @@
+"""The job: which cell begins, answers and ends which exercise, and which names are kept between two of them."""
+
+from autograder.course import Assignment, Exercise, Limits
+from autograder.guest.wire import Job, PlannedCell
+from autograder.records import Cell, Program
+from autograder.sandbox.plan import build_job
+
+ASSIGNMENT = Assignment(
+    title="Two",
+    seeds=(42, 7),
+    limits=Limits(output_bytes=11, answer_bytes=22),
+    exercises=(
+        Exercise(id="one", title="One", answers={"a": "number", "b": "number"}),
+        Exercise(id="two", title="Two", answers={"c": "number"}),
+    ),
+)
+LESSON = ("X", "hs")
+ONE, TWO = ("a", "b"), ("c",)
+
+
+def plan(*cells: "tuple[str, ...] | Cell") -> Job:
+    """The job of cells given by their exercises, or as they are."""
+    built = [
+        cell if isinstance(cell, Cell) else Cell(index=number, source=f"cell {number}", exercises=cell)
+        for number, cell in enumerate(cells)
+    ]
+    return build_job(Program(tuple(built)), ASSIGNMENT, LESSON)
+
+
+def list_field(job: Job, field: str) -> list[object]:
+    return [getattr(cell, field) for cell in job.cells]
+
+
+def test_an_ordinary_notebook() -> None:
+    job = plan((), ("one",), (), ("two",), ())
+    assert list_field(job, "number") == [0, 1, 2, 3, 4]
+    assert list_field(job, "source") == [f"cell {number}" for number in range(5)]
+    assert list_field(job, "prelude") == [True, False, False, False, False]
+    assert list_field(job, "bind_before") == [False, True, False, True, False]
+    assert list_field(job, "collect") == [(), ONE, (), TWO, ()]
+    assert list_field(job, "ends") == [(), ONE, (), TWO, ()]
+    assert (job.answers, job.output_bytes, job.answer_bytes) == (ONE + TWO, 11, 22)
+
+
+def test_an_exercise_in_several_cells_begins_at_the_first_and_ends_at_the_last() -> None:
+    job = plan(("one",), (), ("one",), ("one",), ("two",))
+    assert list_field(job, "bind_before") == [True, False, False, False, True]
+    assert list_field(job, "collect") == [ONE, (), ONE, ONE, TWO]
+    assert list_field(job, "ends") == [(), (), (), ONE, TWO]
+
+
+def test_interleaved_exercises_begin_and_end_each_for_itself() -> None:
+    job = plan(("one",), ("two",), ("one",), ("two",))
+    assert list_field(job, "bind_before") == [True, True, False, False]
+    assert list_field(job, "collect") == [ONE, TWO, ONE, TWO]
+    assert list_field(job, "ends") == [(), (), ONE, TWO]
+
+
+def test_a_cell_of_both_exercises_begins_and_ends_both() -> None:
+    job = plan((), ("one", "two"))
+    assert job.cells[1] == PlannedCell(
+        number=1, source="cell 1", prelude=False, bind_before=True, collect=ONE + TWO, ends=ONE + TWO
+    )
+
+
+def test_exercises_in_another_order_are_taken_as_they_stand() -> None:
+    job = plan((), ("two",), ("one",))
+    assert list_field(job, "prelude") == [True, False, False]
+    assert list_field(job, "ends") == [(), TWO, ONE]
+
+
+def test_a_missing_exercise_leaves_the_other_as_it_is() -> None:
+    job = plan((), ("two",), ())
+    assert list_field(job, "collect") == [(), TWO, ()]
+    assert job.answers == ONE + TWO
+
+
+def test_without_any_exercise_all_is_prelude() -> None:
+    job = plan((), ())
+    assert list_field(job, "prelude") == [True, True]
+    assert list_field(job, "ends") == [(), ()]
+
+
+def test_an_empty_program_is_an_empty_job() -> None:
+    assert plan().cells == ()
+    assert plan().answers == ONE + TWO
+
+
+def test_lessons_names_that_a_cell_between_assigns_are_kept_and_no_others() -> None:
+    def assign(*names: str, exercises: tuple[str, ...] = ()) -> Cell:
+        return Cell(index=0, source="", exercises=exercises, assigns=names)
+
+    job = plan(
+        assign("X", "hs"), assign("hs", exercises=("one",)), assign("hs", "other"), assign("hs", exercises=("two",))
+    )
+    assert list_field(job, "keep") == [(), (), ("hs",), ()]
