@@ -175,11 +175,12 @@ def _print_grades(
     *,
     details: bool,
 ) -> None:
-    from autograder.report.table import build_details, build_summary, build_table
+    from autograder.report.table import build_details, build_reasons, build_summary, build_table
 
     assignment = course.assignment(name)
     console.print(build_table(f"{course.title}: {assignment.title}", assignment, grades))
     console.print(build_summary(grades, skipped, seconds))
+    console.print(build_reasons(grades))
     if details:
         console.print(build_details(grades))
 

@@ -67,6 +67,8 @@ class Assignment(_Model):
     due: AwareDatetime | None = None
     seeds: Annotated[tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], Field(min_length=2)]
     preload: tuple[str, ...] = ()
+    show_hints: bool = True
+    """Whether a lost mark's hint is given out, or only what is wrong."""
     limits: Limits = Limits()
     exercises: Annotated[tuple[Exercise, ...], Field(min_length=1)]
 

@@ -1,11 +1,13 @@
 """Known mistakes as they come out of the sandbox, kept on disk until something that they depend on changes."""
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
+from itertools import zip_longest
 from pathlib import Path
 
 import msgspec
@@ -16,7 +18,7 @@ from autograder.guest.wire import WireValue
 from autograder.intake.notebook import parse_program
 from autograder.marking.known import KnownMistake
 from autograder.marking.reference import InputSet
-from autograder.records import Answers, Execution
+from autograder.records import Answers, Ending, Execution
 from autograder.sandbox.session import Session
 from autograder.sandbox.values import build_wire_value, read_value
 from autograder.sandbox.watch import build_budget
@@ -27,14 +29,31 @@ _KEPT = msgspec.msgpack.Decoder(dict[str, list[dict[str, WireValue]]])
 
 
 def load_known(course: Course, name: str, sandbox: Session, sets: Sequence[InputSet]) -> tuple[KnownMistake, ...]:
-    """The known mistakes of an assignment with their answers on all input sets; run only when nothing fitting is kept."""
+    """The known mistakes of an assignment with their answers on all input sets; run only where none are kept."""
     mistakes = load_catalogue(course, name).mistakes
     file = course.folder / _FOLDER / f"mistakes-{name}-{_digest(course, name)}.msgpack"
-    kept = _read_kept(file)
-    if kept is None or kept.keys() != {each.id for each in mistakes}:
-        kept = {each.id: run_mistake(course, name, sandbox, sets, each) for each in mistakes}
-        _write_kept(file, kept)
+    with _lock(file.parent):
+        kept = _read_kept(file)
+        if kept is None or kept.keys() != {each.id for each in mistakes}:
+            kept = run_mistakes(course, name, sandbox, sets, mistakes)
+            _write_kept(file, kept)
     return tuple(build_known(each, kept[each.id]) for each in mistakes)
+
+
+@contextlib.contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """One process at a time runs the mistakes; the others wait and read. Without a folder each runs them itself."""
+    try:
+        folder.mkdir(exist_ok=True)
+        handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def build_known(mistake: Mistake, answers: Sequence[Answers]) -> KnownMistake:
@@ -50,18 +69,43 @@ def build_known(mistake: Mistake, answers: Sequence[Answers]) -> KnownMistake:
     )
 
 
-def run_mistake(
-    course: Course, name: str, sandbox: Session, sets: Sequence[InputSet], mistake: Mistake
-) -> list[Answers]:
-    """The answers of a mistake's exercise on each input set, through the sandbox."""
+def run_mistakes(
+    course: Course, name: str, sandbox: Session, sets: Sequence[InputSet], mistakes: Sequence[Mistake]
+) -> dict[str, list[Answers]]:
+    """The answers of each mistake's exercise on each input set, through the sandbox; by the mistake's id.
+
+    One mistake of each exercise at a time shares a run, since exercises do not disturb each other.
+    """
+    by_exercise: dict[str, list[Mistake]] = {}
+    for each in mistakes:
+        by_exercise.setdefault(each.exercise, []).append(each)
+    results: dict[str, list[Answers]] = {}
+    for row in zip_longest(*by_exercise.values()):
+        batch = [each for each in row if each is not None]
+        execution = _run_batch(course, name, sandbox, sets, batch)
+        endings = {run.ending for one_pass in execution.passes for run in one_pass.runs}
+        shared = endings <= {Ending.OK, Ending.ERROR}
+        for each in batch:
+            # Where a process died, that may have cost the others their answers.
+            own = execution if shared else _run_batch(course, name, sandbox, sets, [each])
+            wanted = next(
+                exercise.answers for exercise in course.assignment(name).exercises if exercise.id == each.exercise
+            )
+            results[each.id] = [
+                {key: value for key, value in one_pass.answers.items() if key in wanted} for one_pass in own.passes
+            ]
+    return results
+
+
+def _run_batch(
+    course: Course, name: str, sandbox: Session, sets: Sequence[InputSet], batch: Sequence[Mistake]
+) -> Execution:
     assignment = course.assignment(name)
-    data = fill_notebook(course.solution_notebook(name).read_bytes(), {mistake.exercise: mistake.code})
-    program = parse_program(data, assignment)
-    others = {n for n, cell in enumerate(program.cells) if cell.exercises and mistake.exercise not in cell.exercises}
+    codes = {each.exercise: each.code for each in batch}
+    program = parse_program(fill_notebook(course.solution_notebook(name).read_bytes(), codes), assignment)
+    others = {n for n, cell in enumerate(program.cells) if cell.exercises and not set(cell.exercises) & codes.keys()}
     inputs = [(each.seed, each.inputs) for each in sets]
-    execution: Execution = sandbox.execute(program, inputs, build_budget(assignment), skip=others, evidence=False)
-    wanted = next(exercise.answers for exercise in assignment.exercises if exercise.id == mistake.exercise)
-    return [{key: value for key, value in each.answers.items() if key in wanted} for each in execution.passes]
+    return sandbox.execute(program, inputs, build_budget(assignment), skip=others, evidence=False)
 
 
 def _digest(course: Course, name: str) -> str:

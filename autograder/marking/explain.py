@@ -39,6 +39,7 @@ class Attempt(msgspec.Struct, frozen=True):
     """By exercise: names that its cells assign."""
     answers: Mapping[str, Sequence[str]]
     """By exercise: names of its answers."""
+    show_hints: bool
 
 
 def build_attempt(cases: Sequence[Case], execution: Execution, program: Program, assignment: Assignment) -> Attempt:
@@ -54,7 +55,7 @@ def build_attempt(cases: Sequence[Case], execution: Execution, program: Program,
         )
         errors[exercise.id] = next((runs for runs in failing if runs), [])
     answers = {exercise.id: tuple(exercise.answers) for exercise in assignment.exercises}
-    return Attempt(cases, errors, assigned, answers)
+    return Attempt(cases, errors, assigned, answers, assignment.show_hints)
 
 
 def build_mark(test: HiddenTest, verdict: Verdict, attempt: Attempt | None = None, known: Known | None = None) -> Mark:
@@ -77,6 +78,8 @@ def build_mark(test: HiddenTest, verdict: Verdict, attempt: Attempt | None = Non
     mistake = _find_known(test, verdict, attempt, known) if known else None
     explanations = _explain_numbers(test, verdict, attempt)
     rationale, hint = _choose(failure, mistake, explanations)
+    if not attempt.show_hints:
+        hint = ""
     kinds = [each.kind for each in explanations]
     return msgspec.structs.replace(
         mark,

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, cast
 
-import msgspec
 import pytest
 
 from autograder.course import Course

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -19,8 +20,26 @@ def build_document(course_id: str, assignment: str, grades: Sequence[Grade], ski
         "assignment": assignment,
         "results": [_build_result(grade) for grade in grades],
         "skipped": [{"path": each.path, "reason": each.reason} for each in skipped],
+        "explanations": [
+            {"exercise": exercise, "kind": kind, "students": count}
+            for (exercise, kind), count in count_explanations(grades)
+        ],
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def count_explanations(grades: Sequence[Grade]) -> list[tuple[tuple[str, str], int]]:
+    """How many students lost a mark for each reason, by exercise and kind, the most frequent first.
+
+    A reason counts once for a student and exercise. `mistake:<id>` is an entry of the catalogue.
+    """
+    counted = Counter(
+        (exercise.id, kind)
+        for grade in grades
+        for exercise in grade.exercises
+        for kind in sorted({mark.explanations[0] for mark in exercise.tests if mark.explanations})
+    )
+    return counted.most_common()
 
 
 def _build_result(grade: Grade) -> dict[str, object]:
@@ -56,6 +75,7 @@ def _build_test(mark: Mark) -> dict[str, object]:
         "outcome": mark.outcome,
         "message": mark.message,
         "hint": mark.hint,
+        "explanations": mark.explanations,
         "detail": mark.detail,
     }
 

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from autograder.course import Assignment
 from autograder.records import Ending, ExerciseGrade, Grade, Skipped
+from autograder.report.documents import count_explanations
 
 
 def build_table(title: str, assignment: Assignment, grades: Sequence[Grade]) -> Table:
@@ -56,22 +57,52 @@ def build_summary(grades: Sequence[Grade], skipped: Sequence[Skipped], seconds: 
     return Group(*lines)
 
 
+def build_reasons(grades: Sequence[Grade], most: int = 12) -> RenderableType:
+    """Why this class lost marks, and how many students each time."""
+    counted = count_explanations(grades)
+    if not counted:
+        return Group()
+    table = Table(title="Why marks were lost", title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table.add_column("Students", justify="right")
+    table.add_column("Exercise")
+    table.add_column("Reason")
+    for (exercise, kind), count in counted[:most]:
+        table.add_row(str(count), exercise, kind.removeprefix("mistake:").replace("-", " "))
+    if len(counted) > most:
+        table.caption = f"and {len(counted) - most} more reasons, which --json lists"
+        table.caption_justify = "left"
+    return table
+
+
 def build_details(grades: Iterable[Grade]) -> RenderableType:
     """For each submission, what it lost and why, and what was noted."""
     lines: list[Text] = []
     for grade in grades:
-        lost = [(exercise, mark) for exercise in grade.exercises for mark in exercise.tests if mark.outcome != "passed"]
+        lost = [exercise for exercise in grade.exercises if any(mark.outcome != "passed" for mark in exercise.tests)]
         if not lost and not grade.notes:
             continue
         lines.append(Text(f"\n{show_safely(grade.student)}", style="bold"))
         lines += [Text(f"  note: {show_safely(note)}", style="dim") for note in grade.notes]
-        for exercise, mark in lost:
-            lines.append(Text(f"  {exercise.id}, {mark.max_score:g} lost: {show_safely(mark.message)}"))
-            if mark.hint:
-                lines.append(Text(f"    hint: {show_safely(mark.hint)}", style="cyan"))
-            if mark.detail:
-                lines.append(Text(f"    for you: {show_safely(mark.detail)}", style="dim"))
+        for exercise in lost:
+            lines += _describe_lost(exercise)
     return Group(*lines)
+
+
+def _describe_lost(exercise: ExerciseGrade) -> list[Text]:
+    """An exercise's lost marks; a hint that several of them share stands once, below them."""
+    lines = []
+    lost = [mark for mark in exercise.tests if mark.outcome != "passed"]
+    if all(mark.outcome == "not-run" for mark in lost):
+        points = sum(mark.max_score for mark in lost)
+        return [Text(f"  {exercise.id}, {points:g} lost: {show_safely(lost[0].message)}")]
+    for number, mark in enumerate(lost):
+        lines.append(Text(f"  {exercise.id}, {mark.max_score:g} lost: {show_safely(mark.message)}"))
+        if mark.detail:
+            lines.append(Text(f"    for you: {show_safely(mark.detail)}", style="dim"))
+        following = lost[number + 1].hint if number + 1 < len(lost) else ""
+        if mark.hint and mark.hint != following:
+            lines.append(Text(f"    hint: {show_safely(mark.hint)}", style="cyan"))
+    return lines
 
 
 def show_safely(text: str) -> str:

@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 
 from autograder.course import Course, shape_symbols
-from autograder.validation.equivalents import execute_codes, load_equivalents, read_solution_cell
 from autograder.errors import CourseError
 from autograder.grading import Grader
 from autograder.marking.session import MarkingSession
-from autograder.validation.mutation import Mutant, derive_mutants
 from autograder.records import Ending
+from autograder.validation.equivalents import execute_codes, load_equivalents, read_solution_cell
+from autograder.validation.mutation import Mutant, derive_mutants
 
 
 class Job(msgspec.Struct, frozen=True):

@@ -174,8 +174,8 @@ def _judge_equivalents(course: Course, name: str, report: MutationReport, jobs: 
         unequal += result or ()
     listed = "".join(f"\n    {job.exercise}, {job.mutant.description}" for job in unequal)
     total = sum(len(batch) for batch in batches)
-    text = f"{total - len(unequal)} of {total} recorded equivalents equal the reference on {count} fresh input sets{listed}"
-    return [Finding("equivalents", not unequal, text)]
+    text = f"{total - len(unequal)} of {total} equal the reference on {count} fresh input sets{listed}"
+    return [Finding("recorded equivalents", not unequal, text)]
 
 
 _equalities: dict[int, Equality] = {}

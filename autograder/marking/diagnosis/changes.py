@@ -78,7 +78,7 @@ LINEAR = (
         _RESHAPE,
         2,
     ),
-    Change("reversed", lambda a: a[..., ::-1], "has the right entries with its columns in reverse order", _REVERSE),
+    Change("reversed", lambda a: a[..., ::-1], "has the right numbers in reverse order along its last axis", _REVERSE),
     Change("reversed", lambda a: a[..., ::-1, :], "has the right rows in reverse order", _REVERSE, 2),
     Change(
         "reversed",
@@ -168,7 +168,7 @@ OTHER = (
     Change(
         "sorted",
         lambda a: np.sort(a, -1),
-        "has each row sorted by size",
+        "is sorted by size along its last axis",
         "Sorting loses which position a number belongs to.",
     ),
     Change(
@@ -200,14 +200,14 @@ PIECES = (
     Change(
         "first-only",
         lambda a: a[..., 0, :],
-        "is right for the first position only",
-        "What has to happen for all the other positions?",
+        "is the first row of the right array only",
+        "What has to happen for all the other rows?",
         2,
     ),
     Change(
         "last-only",
         lambda a: a[..., -1, :],
-        "is right for the last position only",
+        "is the last row of the right array only",
         "Does a loop overwrite its result on every round?",
         2,
     ),

@@ -56,7 +56,12 @@ def _describe_size(cases: Cases, factors: Sequence[float]) -> Explanation:
             f"{every} is wrong by one common factor, and this factor changes from input to input.",
             "Something that belongs to the input at hand was used as a scale. Which quantity should stand there?",
         )
-    much = f"is {factors[0]:.4g} times what it should be" if may_show(cases) else "is wrong by the same factor"
+    much = "is wrong by the same factor"
+    if may_show(cases):
+        # A root says more than its digits; a number such as 2 may have been meant as it is.
+        plain = [name for name in names if "(" not in name]
+        root = f" ({' or '.join(plain)})" if plain and abs(factors[0] * 720 - round(factors[0] * 720)) > 1e-6 else ""
+        much = f"is {factors[0]:.4g}{root} times what it should be"
     return Explanation(
         "scaled-by",
         f"{every} {much}, on every input{reason}.",

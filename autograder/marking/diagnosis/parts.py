@@ -234,7 +234,14 @@ def _iterate_parts(case: Case) -> Iterator[Part]:
         yield "on its diagonal only", hint, lambda a: np.broadcast_to(np.eye(*a.shape[-2:], dtype=np.bool_), a.shape)
     for axis in range(case.wanted.ndim):
         if case.wanted.shape[axis] > 2:
-            yield from _iterate_slices(axis, f"along its axis {case.symbols[axis]}")
+            yield from _iterate_slices(axis, f"along its {_name_axis(case, axis)}")
+
+
+def _name_axis(case: Case, axis: int) -> str:
+    symbol = case.symbols[axis]
+    if case.symbols.count(symbol) == 1:
+        return f"axis {symbol}"
+    return "last axis" if axis == len(case.symbols) - 1 else f"axis number {axis + 1} of {len(case.symbols)}"
 
 
 def _iterate_slices(axis: int, along: str) -> Iterator[Part]:

@@ -119,11 +119,22 @@ def explain_count(
     if found and len(found) <= 2:
         said = f"`{name}` comes out like this when {', or when '.join(found)}."
         return (Explanation("other-count", said, _COUNT_HINT),)
+    for other in _find_arrays_of_size(differences, values):
+        said = f"`{name}` is the number of entries of {other} alone."
+        return (Explanation("other-count", said, _COUNT_HINT),)
     if all(value == 0 for value, _ in pairs):
         return (Explanation("constant", f"`{name}` is 0.", _COUNT_HINT),)
     if all(value == -right for value, right in pairs):
         return (Explanation("sign-flipped", f"`{name}` has the wrong sign.", "A count is never below zero."),)
     return ()
+
+
+def _find_arrays_of_size(differences: Sequence[Difference], counts: list[float]) -> Iterator[str]:
+    """Arrays of the notebook with as many entries as counted, on every case."""
+    for name in (*differences[0].inputs, *differences[0].answers):
+        arrays = [each.inputs.get(name, each.answers.get(name)) for each in differences]
+        if [array.size if isinstance(array, np.ndarray) else None for array in arrays] == counts:
+            yield f"`{name}`" if name in differences[0].inputs else f"your `{name}`"
 
 
 def _iterate_slips(

@@ -167,12 +167,22 @@ def _iterate_turned(case: Case) -> Iterator[tuple[str, str, Build]]:
         said = f"{_write_name(case, name)}`"
         yield "equals-name", said, partial(_take, name=name)
         yield "equals-name", f"{said} with its last two axes swapped", partial(_turn, name=name)
+        for axis in range(4):
+            yield "summed-name", f"{said} summed over its axis number {axis}", partial(_sum_axis, name=name, axis=axis)
         yield "symmetrised", f"the mean of {said} and its transpose", partial(_symmetrize, name=name)
 
 
 def _symmetrize(case: Case, *, name: str) -> Array | None:
     array, turned = _take(case, name), _turn(case, name=name)
     return (array + turned) / 2 if array is not None and turned is not None and array.shape == turned.shape else None
+
+
+def _sum_axis(case: Case, *, name: str, axis: int) -> Array | None:
+    array = _take(case, name)
+    if array is None or not 2 <= array.ndim <= 4 or axis >= array.ndim or array.shape[axis] < 2:
+        return None
+    summed: Array = array.sum(axis=axis)
+    return summed
 
 
 def _turn(case: Case, *, name: str) -> Array | None:
