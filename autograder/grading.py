@@ -152,7 +152,9 @@ class Grader:
         mine = _shorten(budget) if own_died else budget
         execution = self.sandbox.execute(program, inputs, mine, skip=others, evidence=False)
         budget.wall, budget.cpu = mine.wall, mine.cpu
-        return self._judge(exercise, program, execution, self.marking.mark(execution, program, self.load_known))
+        return self._judge(
+            exercise, program, execution, self.marking.mark(execution, program, self.load_known, exercise)
+        )
 
 
 def _shorten(budget: Budget) -> Budget:

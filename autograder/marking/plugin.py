@@ -128,7 +128,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
 
 def run_on_cases(item: pytest.Function, bench: Bench) -> Verdict:
     """One verdict over all input sets; every set is run, so that what is typed in can be told."""
-    wanted = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
+    wanted: dict[str, Any] = {name: item.funcargs.get(name) for name in item._fixtureinfo.argnames}
     verdict = Verdict([], [], {})
     for case in bench.cases:
         for name in FIXTURES:
@@ -144,7 +144,7 @@ def run_on_cases(item: pytest.Function, bench: Bench) -> Verdict:
             verdict.failures.append(failure)
         except AssertionError as failure:
             verdict.failures.append(CheckFailed("", detail=str(failure)))
-        except Exception as fault:
+        except BaseException as fault:
             verdict.fault = fault
             break
         verdict.notes += [note for note in case.answers.notes if note not in verdict.notes]

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from autograder.course import Course
@@ -39,6 +40,13 @@ def build_cases(course: Course, assignment: str, sets: tuple[InputSet, ...], exe
     return cases
 
 
+class _Job(msgspec.Struct, frozen=True):
+    """The cases of one submission, and the exercise to mark; None for all."""
+
+    cases: list[Case]
+    exercise: str | None
+
+
 class MarkingSession:
     """Marks executions of one assignment. A context manager; `CourseError` when the course files are wrong."""
 
@@ -48,7 +56,7 @@ class MarkingSession:
         self.reference: ModuleType = load_reference(course.reference(assignment))
         self.input_sets = build_input_sets(course, assignment, self.reference)
         self.tests: tuple[HiddenTest, ...] = ()
-        self._jobs: queue.SimpleQueue[list[Case] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run_pytest, name="hidden-tests", daemon=True)
 
@@ -64,19 +72,22 @@ class MarkingSession:
         self._thread.join(timeout=5)
 
     def mark(
-        self, execution: Execution, program: Program | None = None, known: Known | None = None
+        self,
+        execution: Execution,
+        program: Program | None = None,
+        known: Known | None = None,
+        exercise: str | None = None,
     ) -> tuple[Mark, ...]:
-        """One mark for each hidden test. `CourseError` when a hidden test itself is broken.
+        """One mark for each hidden test, or for those of one exercise. `CourseError` when a hidden test is broken.
 
         With the program, what was lost is explained; `known` gives the known mistakes when one is lost.
         """
         cases = build_cases(self._course, self._name, self.input_sets, execution)
-        self._jobs.put(cases)
+        self._jobs.put(_Job(cases, exercise))
         verdicts = cast(list[Verdict], self._take())
+        tests = [test for test in self.tests if exercise in (None, test.exercise)]
         attempt = build_attempt(cases, execution, program, self._course.assignment(self._name)) if program else None
-        return tuple(
-            build_mark(test, verdict, attempt, known) for test, verdict in zip(self.tests, verdicts, strict=True)
-        )
+        return tuple(build_mark(test, verdict, attempt, known) for test, verdict in zip(tests, verdicts, strict=True))
 
     def _take(self) -> Any:
         result = self._results.get()
@@ -110,7 +121,7 @@ class _Driver:
     """pytest's run loop, fed with one submission at a time."""
 
     def __init__(
-        self, reference: ModuleType, jobs: "queue.SimpleQueue[list[Case] | None]", results: "queue.SimpleQueue[Any]"
+        self, reference: ModuleType, jobs: "queue.SimpleQueue[_Job | None]", results: "queue.SimpleQueue[Any]"
     ) -> None:
         self._reference = reference
         self._jobs = jobs
@@ -142,24 +153,32 @@ class _Driver:
             self.problem = str(error)
             return True
         self.started = True
+        self._tests = tests
+        self._plain = [is_plain(item) for item in session.items]
         self._results.put(tests)
-        items = cast(list[pytest.Function], session.items)
-        while (cases := self._jobs.get()) is not None:
-            self._bench.cases = cases
+        while (job := self._jobs.get()) is not None:
+            self._bench.cases = job.cases
             try:
-                self._results.put(self._run_items(session, items))
+                self._results.put(self._run_items(session, job))
             except BaseException as error:
                 self._results.put(error)
         return True
 
-    def _run_items(self, session: pytest.Session, items: list[pytest.Function]) -> list[Verdict]:
+    def _run_items(self, session: pytest.Session, job: _Job) -> list[Verdict]:
+        """The verdict of each item that belongs to the job."""
+        items = cast(list[pytest.Function], session.items)
         verdicts = []
         for number, item in enumerate(items):
-            item.stash[plugin.VERDICT] = Verdict([], [], {}, RuntimeError("it was not run"))
-            # The item that follows decides which fixtures are torn down; after the last comes the first again.
-            following = items[(number + 1) % len(items)]
-            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            verdict = item.stash[plugin.VERDICT]
+            if job.exercise is not None and self._tests[number].exercise != job.exercise:
+                continue
+            if self._plain[number]:
+                verdict = plugin.run_on_cases(item, self._bench)
+            else:
+                item.stash[plugin.VERDICT] = Verdict([], [], {}, RuntimeError("it was not run"))
+                # The item that follows decides which fixtures are torn down; after the last comes the first again.
+                following = items[(number + 1) % len(items)]
+                session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                verdict = item.stash[plugin.VERDICT]
             if verdict.fault is not None:
                 fault = verdict.fault
                 raise CourseError(f"the hidden test {item.nodeid} is broken: {type(fault).__name__}: {fault}")
@@ -175,6 +194,16 @@ class _Driver:
         return pytest.TestReport(
             item.nodeid, item.location, {}, cast(Any, outcome), None, cast(Any, call.when), start=0, stop=0
         )
+
+
+def is_plain(item: pytest.Item) -> bool:
+    """Whether a test needs nothing of pytest but to be called: only our fixtures, only our marks.
+
+    pytest's own protocol around an item costs more than such a test.
+    """
+    known = {*plugin.FIXTURES, "reference", "request"}
+    marks = {mark.name for mark in item.iter_markers()}
+    return known.issuperset(getattr(item, "fixturenames", ["?"])) and marks <= {"exercise", "points"}
 
 
 def describe_test(item: pytest.Item) -> HiddenTest:
