@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from autograder.course import Exercise, shape_symbols
-from autograder.records import Missing, Opaque, Value
+from autograder.records import Missing, Value
 
 
 class CheckFailed(AssertionError):
@@ -30,7 +30,13 @@ class CheckFailed(AssertionError):
 
 
 class Answers:
-    """Answers by name; reading one that is missing or of a wrong kind fails the test that reads it."""
+    """Answers by name; reading one that is missing or of a wrong kind fails the test that reads it.
+
+    It has no other attributes, so that an answer may have any name; what the checks need besides stands on
+    its sheet (`get_sheet`).
+    """
+
+    __slots__ = ("__sheet",)
 
     def __init__(
         self,
@@ -39,30 +45,48 @@ class Answers:
         inputs: SimpleNamespace,
         expected: SimpleNamespace,
     ) -> None:
-        self._values = values
-        self._kinds = {name: kind for exercise in exercises for name, kind in exercise.answers.items()}
-        self._ready: dict[str, np.ndarray | bool | int | float | str | CheckFailed] = {}
+        self.__sheet = Sheet(values, exercises, inputs, expected)
+
+    def __getattr__(self, name: str) -> np.ndarray | bool | int | float | str:
+        return self.__sheet.get(name)
+
+
+def get_sheet(answers: Answers) -> "Sheet":
+    """What stands behind the answers."""
+    sheet: Sheet = object.__getattribute__(answers, "_Answers__sheet")
+    return sheet
+
+
+class Sheet:
+    """The answers of one input set with what belongs to them.
+
+    raw: the answers as they left the sandbox. notes: what was repaired or carried. read: names that a test has
+    looked at.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, Value],
+        exercises: tuple[Exercise, ...],
+        inputs: SimpleNamespace,
+        expected: SimpleNamespace,
+    ) -> None:
+        self.raw = values
+        self.kinds = {name: kind for exercise in exercises for name, kind in exercise.answers.items()}
         self.inputs = inputs
-        self.expected = expected
         self.notes: list[str] = []
         self.read: dict[str, None] = {}
-
-    @property
-    def raw(self) -> Mapping[str, Value]:
-        """The answers as they left the sandbox."""
-        return self._values
-
-    def kind_of(self, name: str) -> str:
-        """What course.toml declares for an answer: a shape or a kind."""
-        return self._kinds.get(name, "")
+        self._expected = expected
+        self._ready: dict[str, np.ndarray | bool | int | float | str | CheckFailed] = {}
 
     def forget_reading(self) -> None:
         """Start to note anew which answers are read and what is said about them."""
         self.notes.clear()
         self.read.clear()
 
-    def __getattr__(self, name: str) -> np.ndarray | bool | int | float | str:
-        if name.startswith("_") or name not in self._kinds:
+    def get(self, name: str) -> np.ndarray | bool | int | float | str:
+        """An answer of the declared kind and shape. `CheckFailed` when it is not; `AttributeError` when undeclared."""
+        if name not in self.kinds:
             raise AttributeError(f"course.toml declares no answer {name!r}")
         self.read[name] = None
         if name not in self._ready:
@@ -72,12 +96,12 @@ class Answers:
                 self._ready[name] = failure
         value = self._ready[name]
         if isinstance(value, CheckFailed):
-            wanted = getattr(self.expected, name, None)
+            wanted = getattr(self._expected, name, None)
             raise CheckFailed(value.rationale, hint=value.hint, detail=value.detail, name=name, wanted=wanted)
         return value
 
     def _read(self, name: str) -> np.ndarray | bool | int | float | str:
-        kind, value = self._kinds[name], self._values.get(name, Missing())
+        kind, value = self.kinds[name], self.raw.get(name, Missing())
         if isinstance(value, Missing):
             raise CheckFailed(f"`{name}` was not assigned.")
         symbols = shape_symbols(kind)
@@ -88,12 +112,12 @@ class Answers:
         if kind == "text":
             if isinstance(value, str):
                 return value
-            raise CheckFailed(f"`{name}` is {describe_kind(value)}; a text is asked for.")
+            raise _refuse_kind(name, value, "a text")
         return _read_number(name, value, whole=kind == "whole number")
 
     def _read_array(self, name: str, value: Value, kind: str, symbols: tuple[str, ...]) -> np.ndarray:
         if not isinstance(value, np.ndarray):
-            raise CheckFailed(f"`{name}` is {describe_kind(value)}; an array of shape {kind} is asked for.")
+            raise _refuse_kind(name, value, f"an array of shape {kind}")
         if value.dtype.kind == "c":
             raise CheckFailed(f"`{name}` holds complex numbers; an array of real numbers of shape {kind} is asked for.")
         if value.dtype.kind == "b":
@@ -120,9 +144,9 @@ class Answers:
 
 
 def describe_kind(value: Value) -> str:
-    """A value's kind in words: `the text "True"`, `a whole number`, `an object of type Foo`."""
+    """A value's kind in words for a student: never its content, which may come from a hidden input set."""
     if isinstance(value, str):
-        return f'the text "{value[:40]}"'
+        return "a text"
     if isinstance(value, bool):
         return "a bool"
     if isinstance(value, int):
@@ -130,10 +154,13 @@ def describe_kind(value: Value) -> str:
     if isinstance(value, float):
         return "a number"
     if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape}"
-    if isinstance(value, Opaque):
-        return f"an object of type {value.type_name}"
-    return "None" if value is None else f"a {type(value).__name__}"
+        return "an array"
+    return "None" if value is None else "an object of another kind"
+
+
+def _refuse_kind(name: str, value: Value, asked: str) -> CheckFailed:
+    content = f"array of shape {value.shape} and dtype {value.dtype}" if isinstance(value, np.ndarray) else repr(value)
+    return CheckFailed(f"`{name}` is {describe_kind(value)}; {asked} is asked for.", detail=f"got {content[:200]}")
 
 
 def _read_bool(name: str, value: Value) -> bool:
@@ -141,7 +168,7 @@ def _read_bool(name: str, value: Value) -> bool:
         return bool(value.reshape(-1)[0])
     if isinstance(value, bool):
         return value
-    raise CheckFailed(f"`{name}` is {describe_kind(value)}; True or False is asked for.")
+    raise _refuse_kind(name, value, "True or False")
 
 
 def _read_number(name: str, value: Value, *, whole: bool) -> int | float:
@@ -152,5 +179,4 @@ def _read_number(name: str, value: Value, *, whole: bool) -> int | float:
             return value
         if math.isfinite(value) and int(value) == value:
             return int(value)
-    asked = "a whole number" if whole else "a number"
-    raise CheckFailed(f"`{name}` is {describe_kind(value)}; {asked} is asked for.")
+    raise _refuse_kind(name, value, "a whole number" if whole else "a number")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograder.marking.answers import Answers, CheckFailed
+from autograder.marking.answers import Answers, CheckFailed, get_sheet
 from autograder.marking.compare import TOLERANCE, find_copy, is_close, is_usable
 
 __all__ = ["check_close", "check_equal", "check_step", "require"]
@@ -67,12 +67,12 @@ def check_step(
     if not isinstance(value, np.ndarray):
         check_equal(answers, name, mine)
     elif is_close(value, mine, tolerance):
-        copied = find_copy(value, vars(answers.inputs), tolerance)
+        copied = find_copy(value, vars(get_sheet(answers).inputs), tolerance)
         if copied is not None and not chain.any_right:
             raise CheckFailed(f"`{name}` is the lesson's `{copied}`, unchanged.", name=name, wanted=right)
     else:
         raise _build_failure(name, value, right)
-    answers.notes.append(f"`{name}` was judged on your own {_join(chain.carried)}.")
+    get_sheet(answers).notes.append(f"`{name}` was judged on your own {_join(chain.carried)}.")
 
 
 class _Chain:
@@ -97,7 +97,9 @@ def _judge_chain(answers: Answers, expected: SimpleNamespace, after: Sequence[st
             chain.any_right = chain.any_right or value == right
         elif is_close(value, right, tolerance):
             chain.any_right = True
-        elif is_usable(value) and (chain.any_right or find_copy(value, vars(answers.inputs), tolerance) is None):
+        elif is_usable(value) and (
+            chain.any_right or find_copy(value, vars(get_sheet(answers).inputs), tolerance) is None
+        ):
             chain.values[name] = value
             chain.carried.append(name)
     return chain

@@ -11,14 +11,15 @@ TOLERANCE = 1e-5
 
 
 def is_close(answer: np.ndarray, expected: np.ndarray, tolerance: float = TOLERANCE) -> bool:
-    """`max|answer - expected| <= tolerance * max|expected|`, for equal shapes only; NaN is never equal."""
+    """`max|answer - expected| <= tolerance * max|expected|`, shapes first; NaN and infinity equal nothing."""
     if answer.shape != expected.shape:
         return False
     if expected.size == 0:
         return True
     with np.errstate(all="ignore"):
-        difference = np.abs(answer - expected).max()
-        return bool(difference <= tolerance * np.abs(expected).max())
+        difference, scale = np.abs(answer - expected).max(), np.abs(expected).max()
+        # An infinite scale would accept anything; it comes from a student's own step that overflows.
+        return bool(np.isfinite(scale) and difference <= tolerance * scale)
 
 
 def is_usable(answer: np.ndarray) -> bool:

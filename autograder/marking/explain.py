@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from autograder.course import Assignment
-from autograder.marking.answers import CheckFailed
+from autograder.marking.answers import CheckFailed, get_sheet
 from autograder.marking.diagnose import explain
 from autograder.marking.diagnosis.nouns import Difference, Explanation
 from autograder.marking.known import KnownMistake, find_mistake
@@ -94,7 +94,8 @@ def _find_known(test: HiddenTest, verdict: Verdict, attempt: Attempt, known: Kno
     if known is None:
         return None
     wanted = attempt.answers[test.exercise]
-    answers = [{name: case.answers.raw[name] for name in wanted if name in case.answers.raw} for case in attempt.cases]
+    sheets = [get_sheet(case.answers) for case in attempt.cases]
+    answers = [{name: sheet.raw[name] for name in wanted if name in sheet.raw} for sheet in sheets]
     mistakes = [each for each in known() if each.exercise == test.exercise]
     read = [name for name in verdict.read if name in wanted]
     return find_mistake(mistakes, test.name, read, answers, attempt.errors[test.exercise])
@@ -119,14 +120,15 @@ def _explain_numbers(test: HiddenTest, verdict: Verdict, attempt: Attempt) -> Se
 
 
 def _build_difference(case: Case, failure: CheckFailed) -> Difference:
+    sheet = get_sheet(case.answers)
     return Difference(
         seed=case.seed,
         name=failure.name,
-        kind=case.answers.kind_of(failure.name),
-        value=case.answers.raw.get(failure.name, Missing()),
+        kind=sheet.kinds.get(failure.name, ""),
+        value=sheet.raw.get(failure.name, Missing()),
         wanted=failure.wanted,
         inputs=vars(case.inputs),
-        answers=dict(case.answers.raw),
+        answers=dict(sheet.raw),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from autograder.marking.answers import Answers, CheckFailed
+from autograder.marking.answers import Answers, CheckFailed, get_sheet
 
 FIXTURES = ("answers", "expected", "inputs")
 
@@ -136,7 +136,8 @@ def run_on_cases(item: pytest.Function, bench: Bench) -> Verdict:
                 wanted[name] = getattr(case, name)
         if "reference" in wanted:
             wanted["reference"] = bench.reference
-        case.answers.forget_reading()
+        sheet = get_sheet(case.answers)
+        sheet.forget_reading()
         try:
             item.obj(**wanted)
             verdict.failures.append(None)
@@ -147,6 +148,6 @@ def run_on_cases(item: pytest.Function, bench: Bench) -> Verdict:
         except BaseException as fault:
             verdict.fault = fault
             break
-        verdict.notes += [note for note in case.answers.notes if note not in verdict.notes]
-        verdict.read |= case.answers.read
+        verdict.notes += [note for note in sheet.notes if note not in verdict.notes]
+        verdict.read |= sheet.read
     return verdict
