@@ -111,6 +111,7 @@ def examine_machine() -> list[Finding]:
         classify_container(signs, works),
         classify_outer_trial(outer, bool(signs)),
         classify_inner_trial(outer, inner, bool(signs)),
+        run_sandbox(works),
     ]
 
 
@@ -305,6 +306,32 @@ def run_trial(bubblewrap: str | None, command: Iterable[str]) -> Trial:
     except OSError as error:
         return Trial(None, f"{bubblewrap}: {error.strerror}")
     return Trial(done.returncode, done.stderr)
+
+
+def run_sandbox(worth_trying: bool) -> Finding:
+    """The whole sandbox, for real: one cell, one answer."""
+    name = "trial: a cell in the sandbox"
+    if not worth_trying:
+        return Finding(name, None, "not tried, because a wall cannot be built")
+    # Imported here: on other systems than Linux these modules do not even load, and this command must.
+    from autograder.course import Assignment, Exercise
+    from autograder.errors import SandboxError
+    from autograder.records import Cell, Program
+    from autograder.sandbox.session import Session
+    from autograder.sandbox.watch import build_budget
+
+    exercise = Exercise(id="doctor", title="doctor", answers={"pulse": "whole number"})
+    assignment = Assignment(title="doctor", seeds=(0, 1), exercises=(exercise,))
+    program = Program((Cell(0, "import numpy as np\npulse = int(np.arange(4).sum())", ("doctor",)),))
+    try:
+        with Session(Path("/"), assignment) as session:
+            execution = session.execute(program, [(seed, {}) for seed in assignment.seeds], build_budget(assignment))
+    except SandboxError as error:
+        return Finding(name, False, str(error), "see the findings above; if they are all well, please report this")
+    answers = [one_pass.answers.get("pulse") for one_pass in execution.passes]
+    if answers != [6, 6]:
+        return Finding(name, False, f"its answers were {answers}", "NumPy does not work inside; please report this")
+    return Finding(name, True, "works")
 
 
 def read_namespace_settings() -> dict[str, str | None]:

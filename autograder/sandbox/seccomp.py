@@ -9,8 +9,9 @@ import functools
 import socket
 import struct
 import tempfile
+from types import ModuleType
 
-import pyseccomp
+from autograder.errors import SandboxUnavailable
 
 NEWEST_REVIEWED = 456
 """futex_requeue. Above stand statmount, listmount and whatever comes; 424 and up are alike on all machines."""
@@ -43,10 +44,11 @@ _RET_ERRNO = 0x00050000
 @functools.cache
 def build_filter() -> bytes:
     """The filter as BPF instructions of 8 bytes each, for this machine's architecture."""
+    pyseccomp = _import_pyseccomp()
     program = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
     denied = pyseccomp.ERRNO(errno.EPERM)
     for name in _DENIED:
-        if _is_known(name):
+        if pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) >= 0:
             program.add_rule(denied, name)
     program.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
     for bit in (1 << n for n in range(32) if _CLONE_NAMESPACES >> n & 1):
@@ -64,8 +66,16 @@ def build_filter() -> bytes:
         return _deny_unreviewed() + file.read()
 
 
-def _is_known(name: str) -> bool:
-    return bool(pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) >= 0)
+def _import_pyseccomp() -> ModuleType:
+    """The binding looks for the library when it is imported."""
+    try:
+        import pyseccomp
+    except (ImportError, OSError, RuntimeError) as error:
+        raise SandboxUnavailable(
+            f"the library libseccomp is missing ({error}); install it (Debian, Ubuntu: apt-get install libseccomp2)"
+        ) from error
+    module: ModuleType = pyseccomp
+    return module
 
 
 def _deny_unreviewed() -> bytes:
