@@ -30,9 +30,7 @@ def check_close(answers: Answers, name: str, wanted: np.ndarray, *, tolerance: f
     """The answer is this array, within `tolerance` of its largest entry."""
     value = getattr(answers, name)
     if not is_close(value, np.asarray(wanted, np.float64), tolerance):
-        raise CheckFailed(
-            f"`{name}` has other values than this step gives.", detail=_describe_difference(value, wanted)
-        )
+        raise _build_failure(name, value, wanted)
 
 
 def check_step(
@@ -71,7 +69,7 @@ def check_step(
         if copied is not None and not chain.any_right:
             raise CheckFailed(f"`{name}` is the lesson's `{copied}`, unchanged.", name=name, wanted=right)
     else:
-        raise _build_failure(name, value, right)
+        raise _build_failure(name, value, mine)
     get_sheet(answers).notes.append(f"`{name}` was judged on your own {_join(chain.carried)}.")
 
 

@@ -136,6 +136,9 @@ def _choose(failure: CheckFailed, mistake: KnownMistake | None, explanations: Se
     """Rationale and hint: the catalogue before the numbers, the numbers before the test's own words; at most two."""
     rationales = [each.rationale for each in explanations]
     hints = [each.hint for each in explanations if each.hint]
+    if mistake is not None and isinstance(failure.wanted, bool | int | float):
+        # Many ways lead to the same truth value or count; how it came about is a guess, so only the hint is given.
+        return " ".join(rationales[:2] or [failure.rationale]), mistake.hint
     if mistake is not None:
         return " ".join([_as_sentence(mistake.title), *rationales[:1]]), mistake.hint
     if rationales:

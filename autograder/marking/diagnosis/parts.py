@@ -232,6 +232,14 @@ def _iterate_parts(case: Case) -> Iterator[Part]:
             lambda a: np.broadcast_to(~np.eye(*a.shape[-2:], dtype=np.bool_), a.shape),
         )
         yield "on its diagonal only", hint, lambda a: np.broadcast_to(np.eye(*a.shape[-2:], dtype=np.bool_), a.shape)
+        ends = "Does the loop reach the ends of both axes?"
+        yield "but for its last row and its last column", ends, partial(_mark_inner, index=-1)
+        yield "but for its first row and its first column", ends, partial(_mark_inner, index=0)
+    for symbol, size in case.sizes.items():
+        if 0 < size < case.wanted.shape[-1]:
+            hint = "Where do the columns that are wrong come from?"
+            yield f"in its first {symbol} columns only", hint, partial(_mark_columns, stop=size, inside=True)
+            yield f"but for its first {symbol} columns", hint, partial(_mark_columns, stop=size, inside=False)
     for axis in range(case.wanted.ndim):
         if case.wanted.shape[axis] > 2:
             yield from _iterate_slices(axis, f"along its {_name_axis(case, axis)}")
@@ -260,6 +268,18 @@ def _iterate_slices(axis: int, along: str) -> Iterator[Part]:
 def _mark_slice(array: Array, *, axis: int, index: int, inside: bool) -> Mask:
     mask = np.full(array.shape, not inside)
     np.moveaxis(mask, axis, 0)[index] = inside
+    return mask
+
+
+def _mark_inner(array: Array, *, index: int) -> Mask:
+    mask = np.ones(array.shape, np.bool_)
+    mask[..., index, :] = mask[..., index] = False
+    return mask
+
+
+def _mark_columns(array: Array, *, stop: int, inside: bool) -> Mask:
+    mask = np.full(array.shape, not inside)
+    mask[..., :stop] = inside
     return mask
 
 

@@ -21,7 +21,7 @@ SMALLEST_SCALE, LARGEST_SCALE = 0.064, 0.141
 SMALLEST_ALONE, LARGEST_ALONE = 0.04, 0.175
 
 TOLERANCE = 1e-5
-USABLE = "It must hold finite numbers, and its columns must differ."
+NOT_USABLE = "it holds NaN or infinity, or all its columns are the same"
 
 
 @pytest.mark.points(1)
@@ -29,7 +29,11 @@ def test_matrices_have_six_columns(answers, reference):
     """`Wq6`, `Wk6` and `Wv6` are three different random matrices with six columns, scaled by 0.1."""
     matrices = {name: getattr(answers, name) for name in MATRIX_OF.values()}
     for name, matrix in matrices.items():
-        require(np.isfinite(matrix).all(), f"`{name}` has entries that are not finite numbers.")
+        require(
+            np.isfinite(matrix).all(),
+            f"`{name}` holds entries that are not numbers (NaN) or not finite.",
+            hint="A root or a power of a negative number, or a division by zero, gives NaN.",
+        )
         require(
             matrix.min() < 0 < matrix.max(),
             f"The entries of `{name}` do not lie on both sides of zero.",
@@ -62,7 +66,7 @@ def test_projections_use_the_new_matrices(answers, inputs, reference):
     """`Q6`, `K6` and `V6` are the projections of `X` by your three new matrices."""
     for name, matrix in MATRIX_OF.items():
         weights = getattr(answers, matrix)
-        require(is_usable(weights), f"`{matrix}` has no usable numbers, so `{name}` cannot be judged.", hint=USABLE)
+        require(is_usable(weights), f"`{name}` cannot be judged on `{matrix}`: {NOT_USABLE}.")
         check_close(answers, name, reference.project(inputs.X, weights))
 
 
@@ -86,7 +90,7 @@ def test_scores_use_the_new_head_size(answers, inputs, reference):
     """`scores6` holds the scores of your `Q6` and `K6`, scaled for the new head size."""
     for name in ("Q6", "K6"):
         projection = getattr(answers, name)
-        require(is_usable(projection), f"`{name}` has no usable numbers, so `scores6` cannot be judged.", hint=USABLE)
+        require(is_usable(projection), f"`scores6` cannot be judged on `{name}`: {NOT_USABLE}.")
         require(
             not is_cut_from(inputs.X, projection),
             f"`{name}` is a piece of `X` itself, so `scores6` cannot be judged.",
@@ -97,7 +101,7 @@ def test_scores_use_the_new_head_size(answers, inputs, reference):
 
 @pytest.mark.points(1)
 def test_score_shape_is_compared(answers):
-    """`same_score_shape` says whether the new head size changes the shape of the scores."""
+    """`same_score_shape` says whether `scores6` has the same shape as `scores`."""
     check_equal(answers, "same_score_shape", True)
 
 
