@@ -107,6 +107,8 @@ def grade(
 
     loaded, name = _choose_assignment(course, assignment)
     sources, skipped = find_submissions(paths or _default_paths(loaded), name)
+    if csv is not None:
+        _write_text(csv, "")
     console = _build_console()
     began = time.monotonic()
     grades = _grade_with_progress(loaded, name, sources, jobs)
@@ -211,7 +213,10 @@ def validate(
     loaded = load_course(course or find_course_folder(Path.cwd()))
     console = _build_console()
     validations = []
-    for name in assignments or list(loaded.assignments):
+    names = assignments or list(loaded.assignments)
+    for name in names:
+        loaded.assignment(name)
+    for name in names:
         validation = validate_assignment(loaded, name, jobs)
         validations.append(validation)
         if not json:

@@ -10,9 +10,16 @@ import ast
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-def bind_after_assignments(tree: ast.Module, names: frozenset[str], binder: str) -> ast.Module:
-    """The same tree with `binder('X', ...)` after each statement that assigns some of `names`."""
-    tree.body = _rewrite_block(tree.body, names, binder)
+def bind_after_assignments(
+    tree: ast.Module, names: frozenset[str], binder: str, stop: frozenset[str] = frozenset()
+) -> ast.Module:
+    """The same tree with `binder('X', ...)` after each statement that assigns some of `names`.
+
+    Where one cell holds the prelude and answers, the prelude ends before the first statement that assigns
+    one of `stop`.
+    """
+    end = next((at for at, statement in enumerate(tree.body) if find_assigned(statement) & stop), len(tree.body))
+    tree.body = [*_rewrite_block(tree.body[:end], names, binder), *tree.body[end:]]
     return tree
 
 

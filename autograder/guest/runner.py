@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import numpy
 from numpy import ndarray
 from numpy.random import seed as seed_numpy
 
@@ -68,7 +69,7 @@ def compile_known(cells: Sequence[str], lesson: frozenset[str]) -> None:
     """Compile cells of the released notebook before any submission is there; most come back unchanged."""
     for number, source in enumerate(cells):
         for names in (frozenset[str](), lesson):
-            _known[source, bool(names)] = _compile_cell(source, f"<cell of the course, {number}>", names)
+            _known[source, bool(names)] = _compile_cell(source, f"<cell of the course, {number}>", names, frozenset())
 
 
 class Program:
@@ -78,6 +79,7 @@ class Program:
         self._job = job
         self._send = send
         self._codes: dict[tuple[int, bool], CodeType | SyntaxError] = {}
+        self._answers = frozenset(job.answers)
 
     def run(self, order: wire.RunPass) -> None:
         """One pass in a fresh namespace."""
@@ -135,7 +137,7 @@ class Program:
         if key not in self._codes:
             known = _known.get((cell.source, key[1]))
             self._codes[key] = known or _compile_cell(
-                cell.source, f"<cell {cell.number}>", lesson if cell.prelude else frozenset()
+                cell.source, f"<cell {cell.number}>", lesson if key[1] else frozenset(), self._answers
             )
         code = self._codes[key]
         if isinstance(code, SyntaxError):
@@ -147,8 +149,10 @@ _COROUTINE = 0x80
 _ECHO = "__echo_last_value__"
 
 
-def _compile_cell(source: str, filename: str, lesson: frozenset[str]) -> CodeType | SyntaxError:
-    """Plain Python first; IPython's syntax where that fails."""
+def _compile_cell(
+    source: str, filename: str, lesson: frozenset[str], answers: frozenset[str]
+) -> CodeType | SyntaxError:
+    """Plain Python first; IPython's syntax where that fails. With `lesson` the cell is of the prelude."""
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
         try:
@@ -158,7 +162,7 @@ def _compile_cell(source: str, filename: str, lesson: frozenset[str]) -> CodeTyp
             tree = compile(source, filename, "exec", flags | ast.PyCF_ONLY_AST)
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
         if lesson:
-            tree = bind_after_assignments(tree, lesson, _BINDER)
+            tree = bind_after_assignments(tree, lesson, _BINDER, answers)
         elif tree.body and isinstance(tree.body[-1], ast.Expr):
             last = tree.body[-1]
             tree.body[-1] = build_call(_ECHO, [last.value], last)
@@ -229,7 +233,8 @@ class _GradedPass:
             for name, value in order.values.items()
         }
         self._lesson = frozenset(self._values)
-        self._from_prelude: dict[str, Any] = {}
+        # A prelude that fails or is gone takes the lesson's import with it.
+        self._from_prelude: dict[str, Any] = {"np": numpy}
         self._answers: dict[str, Any] = {}
         self._open = set(program._job.answers)
 
@@ -243,7 +248,7 @@ class _GradedPass:
         for cell in job.cells:
             if in_prelude and not cell.prelude:
                 in_prelude = False
-                self._from_prelude = {
+                self._from_prelude |= {
                     name: value for name, value in names.items() if isinstance(value, FunctionType | ModuleType)
                 }
             if cell.bind_before:
@@ -258,6 +263,8 @@ class _GradedPass:
             if cell.ends:
                 self._send_answers(cell.ends)
                 self._bind_all()
+                if not self._open:
+                    break  # what stands below the last exercise can change no answer
         self._collect(tuple(self._open))
         self._send_answers(tuple(self._open))
         show_figures(None)

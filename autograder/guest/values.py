@@ -5,12 +5,15 @@ The NumPy functions are bound when the fork server starts, before any student's 
 """
 
 import sys
+from array import array as memory_array
+from numbers import Real
 from typing import Any
 
 from numpy import array, bool_, complexfloating, copyto, empty, float64, floating, generic, integer, ndarray
 
 from . import wire
 
+_TYPE_NAME = type.__dict__["__name__"].__get__
 _PLAIN = (bool, int, float, str, type(None))
 _INT64 = range(-(2**63), 2**64)
 
@@ -31,8 +34,10 @@ def _build_known(value: Any, cap: int) -> wire.WireValue | None:
         return _build_plain(value)
     if isinstance(value, generic):
         return _build_scalar(value)
-    if kind in (list, tuple):
-        return _build_array(array(value), cap) if value else None
+    if isinstance(value, list | tuple | memory_array):
+        return _build_array(array(list(value)), cap) if len(value) else None
+    if isinstance(value, int | float | str):
+        return _build_plain(next(plain(value) for plain in (int, float, str) if isinstance(value, plain)))
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         value = value.detach().cpu().numpy()
@@ -61,13 +66,15 @@ def _build_scalar(value: Any) -> wire.WireValue | None:
 
 def _build_array(value: ndarray, cap: int) -> wire.WireValue | None:
     if value.ndim == 0 and value.dtype.kind in "biuf":
-        return _build_plain(value.item())
+        return _build_scalar(value[()])
     if value.nbytes > cap:
         return None
     if value.dtype.kind == "f" and value.dtype.itemsize > 8:
         narrow = empty(value.shape, float64)
         copyto(narrow, value, casting="same_kind")
         value = narrow
+    if value.dtype.kind == "O" and all(isinstance(entry, Real) for entry in value.flat):
+        value = value.astype(float64)
     if value.dtype.kind not in "biufc":
         return wire.Other(f"array of {value.dtype.kind}"[: wire.MAX_TEXT])
     return wire.build_array(value)
@@ -75,7 +82,7 @@ def _build_array(value: ndarray, cap: int) -> wire.WireValue | None:
 
 def name_type(value: Any) -> str:
     """The name of a value's type, cut to the wire's length."""
-    return cut_text(str(type.__getattribute__(type(value), "__name__")), 200)
+    return cut_text(str(_TYPE_NAME(type(value))), 200)
 
 
 def cut_text(text: str, length: int) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
+from numpy import asarray, frombuffer  # bound before any student's code can patch NumPy
 
 DTYPES = {
     name: np.dtype(name)
@@ -95,7 +96,7 @@ WireValue = Plain | Array | Other | Absent
 class PlannedCell(Message, frozen=True):
     """One cell and what happens around it in a graded pass.
 
-    prelude: bind each lesson's name again right after a statement that assigns it.
+    prelude: bind each lesson's name again right after a statement that assigns it, until an answer is assigned.
     bind_before: an exercise begins: seed, bind the lesson's names, then lay `keep` over them.
     collect: names of the answers to look at after the cell.
     ends: names of the answers whose exercise ends here: send them, then bind the lesson's names.
@@ -257,7 +258,7 @@ def build_array(array: np.ndarray) -> Array:
     dtype = array.dtype.newbyteorder("<").str
     if dtype not in DTYPES or array.ndim > MAX_DIMENSIONS:
         raise WireError(f"an array of dtype {dtype} with {array.ndim} dimensions")
-    return Array(dtype, array.shape, np.asarray(array, dtype=DTYPES[dtype], order="C").tobytes())
+    return Array(dtype, array.shape, asarray(array, dtype=DTYPES[dtype], order="C").tobytes())
 
 
 def read_array(message: Array) -> np.ndarray:
@@ -270,6 +271,6 @@ def read_array(message: Array) -> np.ndarray:
     if math.prod(message.shape) * dtype.itemsize != len(message.data):
         raise WireError(f"an array of shape {message.shape} with {len(message.data)} bytes")
     try:
-        return np.frombuffer(message.data, dtype=dtype).reshape(message.shape).copy()
+        return frombuffer(message.data, dtype=dtype).reshape(message.shape).copy()
     except (ValueError, OverflowError) as error:  # an empty array may still declare a side beyond any index
         raise WireError("an array of an impossible shape") from error

@@ -118,6 +118,8 @@ class Sheet:
     def _read_array(self, name: str, value: Value, kind: str, symbols: tuple[str, ...]) -> np.ndarray:
         if not isinstance(value, np.ndarray):
             raise _refuse_kind(name, value, f"an array of shape {kind}")
+        if value.dtype.kind == "c" and not value.imag.any():
+            value = value.real
         if value.dtype.kind == "c":
             raise CheckFailed(f"`{name}` holds complex numbers; an array of real numbers of shape {kind} is asked for.")
         if value.dtype.kind == "b":

@@ -68,6 +68,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "exercise(id): the exercise that a hidden test belongs to")
     config.addinivalue_line("markers", "points(number): what a hidden test is worth")
     config.stash.setdefault(BENCH, Bench())
+    named = config.getoption("--submission", None)
+    if named and not Path(named).is_file():
+        raise pytest.UsageError(f"--submission {named}: there is no such file")
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ takes submissions from a queue. Only public hooks are used.
 
 import os
 import queue
+import sys
 import threading
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, cast
@@ -106,6 +108,7 @@ class MarkingSession:
                 raise CourseError(f"{folder}: the hidden tests are missing")
             before = os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
             os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+            _forget_modules(folder)
             try:
                 code = pytest.main(arguments, plugins=[plugin, driver])
             finally:
@@ -115,6 +118,15 @@ class MarkingSession:
                 self._results.put(CourseError(driver.problem or f"{folder}: pytest ended with {code!r}"))
         except BaseException as error:
             self._results.put(error)
+
+
+def _forget_modules(folder: Path) -> None:
+    """Hidden tests of another course or assignment may have the same names, and pytest takes a module it knows."""
+    names = {path.stem for path in folder.rglob("*.py")}
+    for name in [each for each in sys.modules if each.rpartition(".")[2] in names]:
+        parents = Path(getattr(sys.modules[name], "__file__", None) or "").parts
+        if ("tests", "hidden") in pairwise(parents):
+            del sys.modules[name]
 
 
 class _Driver:

@@ -87,7 +87,7 @@ def build_csv(assignment: Assignment, grades: Sequence[Grade]) -> str:
     """
     ids = [exercise.id for exercise in assignment.exercises]
     table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
+    writer = csv.writer(table, lineterminator="\r\n")
     writer.writerow(["student", "status", *ids, "score", "max_score", "pending", "reason", "path"])
     for grade in grades:
         scores = {exercise.id: exercise.score for exercise in grade.exercises}

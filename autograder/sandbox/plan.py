@@ -17,6 +17,8 @@ def build_job(program: Program, assignment: Assignment, lesson: Collection[str])
             last[exercise] = number
     answers = {exercise.id: tuple(exercise.answers) for exercise in assignment.exercises}
     start = min(first.values(), default=len(program.cells))
+    # A notebook without the template may hold the prelude and the first answers in one cell.
+    opens = start < len(program.cells) and 2 * len(set(program.cells[start].assigns) & set(lesson)) > len(lesson)
     cells = []
     for number, cell in enumerate(program.cells):
         between = not cell.exercises and number > start
@@ -24,7 +26,7 @@ def build_job(program: Program, assignment: Assignment, lesson: Collection[str])
             PlannedCell(
                 number=number,
                 source=cell.source,
-                prelude=number < start,
+                prelude=number < start or (opens and number == start),
                 bind_before=any(first[exercise] == number for exercise in cell.exercises),
                 collect=_join(answers[exercise] for exercise in cell.exercises),
                 ends=_join(answers[exercise] for exercise in cell.exercises if last[exercise] == number),

@@ -8,10 +8,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """CPU seconds (with ended children), memory in bytes (anonymous and shared) and processes, of a whole tree."""
+    """Of a whole tree: CPU seconds (with ended children), memory in bytes (anonymous and shared) and processes."""
 
     cpu_seconds: float
     memory_bytes: int
+    root_memory_bytes: int
+    """Of the root alone."""
     processes: int
 
 
@@ -27,18 +29,20 @@ def read_pid(pidfd: int) -> int:
 def measure_tree(root: int) -> Usage:
     """Sum over a process and all its descendants; those that end while it looks are left out."""
     cpu = 0.0
-    memory = count = 0
+    memory = root_memory = count = 0
     waiting = [root]
     while waiting:
         pid = waiting.pop()
         try:
             cpu += _read_cpu(pid)
-            memory += _read_memory(pid)
+            own = _read_memory(pid)
+            memory += own
+            root_memory = own if pid == root else root_memory
             waiting += _read_children(pid)
         except (OSError, ValueError, IndexError):
             continue
         count += 1
-    return Usage(cpu, memory, count)
+    return Usage(cpu, memory, root_memory, count)
 
 
 def _read(path: str) -> str:

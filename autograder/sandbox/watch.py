@@ -70,7 +70,9 @@ class Watch:
         self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds)
         if self._fresh:
             self._fresh, self._cpu_base = False, usage.cpu_seconds
-        if usage.memory_bytes > self._memory:
+        # Init and student share the fork server's pages. A little more than the limit, so that a process that
+        # grows alone meets its own limit first and keeps the answers that it has.
+        if usage.memory_bytes - 2 * usage.root_memory_bytes > 1.05 * self._memory:
             return Ending.OUT_OF_MEMORY, f"its processes used more than {self._memory // 2**20} MiB of memory"
         if usage.cpu_seconds - self._cpu_base > budget.cell_cpu:
             return Ending.TIMEOUT, f"it used more than {budget.cell_cpu:g} s of processor time"

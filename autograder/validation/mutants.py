@@ -15,7 +15,7 @@ from autograder.errors import CourseError
 from autograder.grading import Grader
 from autograder.marking.session import MarkingSession
 from autograder.records import Ending
-from autograder.validation.equivalents import execute_codes, load_equivalents, read_solution_cell
+from autograder.validation.equivalents import Equality, execute_codes, load_equivalents, read_solution_cell
 from autograder.validation.mutation import Mutant, derive_mutants
 
 
@@ -164,3 +164,9 @@ def _report_exercise(exercise: str, judged: Sequence[Judged], recorded: set[str]
 def list_equivalents(report: MutationReport) -> tuple[Job, ...]:
     """The survivors that are recorded as equivalent."""
     return tuple(Job(each.exercise, mutant) for each in report.exercises for mutant in each.equivalents)
+
+
+def find_unequal(equality: Equality, batch: Sequence[Job]) -> tuple[Job, ...]:
+    """Those of a batch that do not equal the reference after all. `equality` stands on fresh input sets."""
+    equal = equality.compare({job.exercise: job.mutant.code for job in batch})
+    return tuple(job for job in batch if not equal[job.exercise])

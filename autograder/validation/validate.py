@@ -24,6 +24,7 @@ from autograder.validation.mutants import (
     MutationReport,
     batch_jobs,
     build_report,
+    find_unequal,
     judge_batch,
     list_equivalents,
     list_jobs,
@@ -182,9 +183,9 @@ _equalities: dict[int, Equality] = {}
 
 
 def _find_unequal(grader: Grader, batch: Sequence[Job]) -> tuple[Job, ...]:
-    equality = _equalities.setdefault(id(grader), Equality(grader))
-    equal = equality.compare({job.exercise: job.mutant.code for job in batch})
-    return tuple(job for job in batch if not equal[job.exercise])
+    if id(grader) not in _equalities:
+        _equalities[id(grader)] = Equality(grader)
+    return find_unequal(_equalities[id(grader)], batch)
 
 
 def build_document(validation: Validation) -> dict[str, object]:

@@ -61,7 +61,7 @@ def test_standard_output_holds_the_document_and_nothing_else(graded) -> None:
     done, document, _ = graded
     assert done.stdout.startswith("{")
     assert done.stdout.endswith("}\n")
-    assert set(document) == {"course", "assignment", "results", "skipped"}
+    assert {"course", "assignment", "results", "skipped"} <= set(document)
     assert (document["course"], document["assignment"]) == ("attention", "qkv")
     assert [each["path"].split("/")[-1] for each in document["results"]] == sorted(
         ["=dan().ipynb", "ada.ipynb", "ben.ipynb", "cleo.ipynb"]
@@ -169,9 +169,3 @@ def test_the_course_is_found_from_a_folder_below_it() -> None:
     done = run("grade", "qkv.ipynb", "--json", cwd=ROOT / "solutions" / "qkv")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["results"][0]["path"] == "qkv.ipynb"
-
-
-def test_validate_proves_the_assignment() -> None:
-    done = run("validate")
-    assert done.returncode == 0, done.stdout
-    assert "WRONG" not in done.stdout

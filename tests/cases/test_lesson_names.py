@@ -71,7 +71,7 @@ def test_answers_are_read_without_the_students_numpy(bench, name) -> None:
         "import builtins\nvars(builtins).clear()",
         "for name in list(vars(np)):\n    if not name.startswith('_'): delattr(np, name)",
         "import sys\nsys.modules.clear()",
-        "import gc, threading\nfor each in gc.get_objects():\n    if type(each) is dict and 'send' in each: each.clear()",
+        "import gc\nfor each in gc.get_objects():\n    if type(each) is dict and 'send' in each: each.clear()",
     ],
 )
 def test_an_exercise_that_breaks_the_interpreter_costs_no_other(bench, sabotage) -> None:
@@ -241,7 +241,7 @@ LINES = {
     "a shell line into a name": "listing = !ls\n{}",
     "a help request": "np.swapaxes?\n{}",
     "display": "display(X)\n{}\ndisplay(Wq)",
-    "display imported": "from IPython.display import display, Markdown, HTML\ndisplay(Markdown('*a*'), HTML('<b>'))\n{}",
+    "display imported": "from IPython.display import display, HTML\ndisplay(HTML('<b>bold</b>'))\n{}",
     "get_ipython": "get_ipython().run_line_magic('matplotlib', 'inline')\n{}",
     "clear_output": "from IPython.display import clear_output\nclear_output(wait=True)\n{}",
     "top-level await": "import asyncio\nawait asyncio.sleep(0)\nvalue = await asyncio.gather(asyncio.sleep(0, 5))\n{}",
@@ -257,7 +257,7 @@ LINES = {
     "a file of its own": "open('note.txt', 'w').write('hello')\nassert open('note.txt').read() == 'hello'\n{}",
     "the name of the main module": "assert __name__ == '__main__'\n{}",
     "an input asked for": "try: input('? ')\nexcept (EOFError, RuntimeError, OSError): pass\n{}",
-    "a dataclass": "from dataclasses import dataclass\n@dataclass\nclass Head: size: int = 4\nassert Head().size == 4\n{}",
+    "a dataclass": "from dataclasses import dataclass\n@dataclass\nclass A: n: int = 4\nassert A().n == 4\n{}",
     "type hints": "from __future__ import annotations\ndef f(x: Unknown) -> Unknown: return x\n{}",
     "tabs and Windows line ends": "if True:\r\n\tx = 1\r\n{}",
     "letters of other alphabets": "größe = '\u4e16\u754c \U0001f600'\nprint(größe)\n{}",
@@ -275,7 +275,7 @@ def test_what_a_notebook_usually_holds_costs_nothing(bench, line) -> None:
 OTHERS = ("head-size", "shared-value")
 
 
-@pytest.mark.parametrize("line", ["%matplotlib inline", "%config InlineBackend.figure_format = 'svg'", "!pip list"])
+@pytest.mark.parametrize("line", ["%matplotlib inline", "%config InlineBackend.figure_format = 'svg'", "!ls /tmp"])
 def test_magics_in_the_prelude_cost_nothing(bench, line) -> None:
     changed = f"{line}\n{bench.read_source('prelude-input')}\nn = X.shape[1]"
     code = read_code(bench, "shared-key") + "\nassert n == X.shape[1]"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from autograder.course import Exercise
-from autograder.marking.answers import Answers, CheckFailed
+from autograder.marking.answers import Answers, CheckFailed, get_sheet
 from autograder.marking.checks import check_close, check_equal, check_step, require
 
 KINDS = {"W": "(C, C)", "K": "(T, C)", "S": "(T, T)", "flag": "bool", "count": "whole number"}
@@ -65,13 +65,13 @@ def test_what_follows_from_an_own_wrong_step_passes_and_says_so() -> None:
     assert list_passed(**OWN) == {"K", "S", "flag"}
     answers = build_answers(**OWN)
     check_step(answers, EXPECTED, "K", after=("W",), own=STEPS["K"][1])
-    assert answers.notes == ["`K` was judged on your own `W`."]
+    assert get_sheet(answers).notes == ["`K` was judged on your own `W`."]
 
 
 def test_a_right_answer_after_a_wrong_step_passes_without_a_note() -> None:
     answers = build_answers(**{**RIGHT, "W": OWN["W"]})
     check_step(answers, EXPECTED, "K", after=("W",), own=STEPS["K"][1])
-    assert answers.notes == []
+    assert get_sheet(answers).notes == []
 
 
 def test_a_step_that_follows_from_neither_fails() -> None:

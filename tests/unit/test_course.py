@@ -63,12 +63,26 @@ def test_a_good_course_is_read(tmp_path) -> None:
     assert assignment.limits.memory_bytes == 2**30
 
 
+WALL = "cell_wall_seconds = 10"
+
 WRONG = {
-    "an unknown key": ("title = \"Q, K, V\"", "titel = \"Q, K, V\"", ["assignments.qkv.titel", "did you mean title?"]),
+    "an unknown key": ('title = "Q, K, V"', 'titel = "Q, K, V"', ["assignments.qkv.titel", "did you mean title?"]),
     "an unknown key at the top": ('id = "attention"', 'ids = "attention"', ["unknown key ids", "did you mean id?"]),
-    "an unknown limit": ("cell_wall_seconds", "cell_wall_second", ["assignments.qkv.limits.cell_wall_second", "did you mean cell_wall_seconds?"]),
-    "an unknown key of an exercise": ("written_points", "writen_points", ["exercises.0.writen_points", "did you mean written_points?"]),
-    "an unknown key like no other": ("written_points = 1", "zzz = 1", ["unknown key assignments.qkv.exercises.0.zzz\n"]),
+    "an unknown limit": (
+        "cell_wall_seconds",
+        "cell_wall_second",
+        ["assignments.qkv.limits.cell_wall_second", "mean cell_wall_seconds?"],
+    ),
+    "an unknown key of an exercise": (
+        "written_points",
+        "writen_points",
+        ["exercises.0.writen_points", "did you mean written_points?"],
+    ),
+    "an unknown key like no other": (
+        "written_points = 1",
+        "zzz = 1",
+        ["unknown key assignments.qkv.exercises.0.zzz\n"],
+    ),
     "the key folder": ('id = "attention"', 'folder = "x"\nid = "attention"', ["unknown key folder"]),
     "a missing key": ("seeds = [42, 7]", "", ["the key assignments.qkv.seeds is missing"]),
     "a naive due date": ("23:59:00+01:00", "23:59:00", ["assignments.qkv.due", "timezone"]),
@@ -81,14 +95,14 @@ WRONG = {
     "the same exercise twice": ('id = "two"', 'id = "one"', ["exercise id one", "twice"]),
     "the same answer twice": ("n = ", "W = ", ["answer W", "twice"]),
     "an exercise without answers": ('n = "whole number"', "", ["exercises.1.answers", "at least 1"]),
-    "no exercises": (GOOD[GOOD.index("[[assign"):], "exercises = []", ["exercises"]),
+    "no exercises": (GOOD[GOOD.index("[assignments.qkv.limits]") :], "exercises = []", ["qkv.exercises", "at least 1"]),
     "an id with a space": ('id = "two"', 'id = "exercise two"', ["exercises.1.id", "'exercise two'"]),
     "an id with a slash": ('id = "two"', 'id = "../two"', ["exercises.1.id"]),
     "an answer that is no name": ("n = ", '"2n" = ', ["exercises.1.answers.2n"]),
     "points below zero": ("written_points = 1", "written_points = -1", ["exercises.0.written_points", "-1"]),
-    "a time of zero": ("cell_wall_seconds = 10", "cell_wall_seconds = 0", ["limits.cell_wall_seconds", "greater than 0"]),
-    "memory below what Python needs": ("cell_wall_seconds = 10", "memory_bytes = 1000", ["limits.memory_bytes", "67108864"]),
-}  # fmt: skip
+    "a time of zero": (WALL, "cell_wall_seconds = 0", ["limits.cell_wall_seconds", "greater than 0"]),
+    "memory below what Python needs": (WALL, "memory_bytes = 1000", ["limits.memory_bytes", "67108864"]),
+}
 
 
 @pytest.mark.parametrize(("old", "new", "named"), WRONG.values(), ids=WRONG.keys())

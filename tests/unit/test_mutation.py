@@ -9,10 +9,15 @@ import msgspec
 import pytest
 
 from autograder.course import load_course
-from autograder.validation.equivalents import Equality, build_fresh_grader, equals_reference, load_equivalents, read_solution_cell
 from autograder.errors import CourseError
 from autograder.grading import Grader
-from autograder.validation.mutation import Mutant, derive_mutants
+from autograder.validation.equivalents import (
+    Equality,
+    build_fresh_grader,
+    equals_reference,
+    load_equivalents,
+    read_solution_cell,
+)
 from autograder.validation.mutants import (
     Job,
     Judged,
@@ -21,8 +26,10 @@ from autograder.validation.mutants import (
     find_unequal,
     judge_batch,
     judge_code,
+    list_equivalents,
     list_jobs,
 )
+from autograder.validation.mutation import Mutant, derive_mutants
 
 ROOT = Path(__file__).parents[2]
 EXERCISES = ("shared-key", "head-size", "shared-value")
@@ -318,5 +325,6 @@ def test_a_record_of_a_mistake_is_found_out(course, grader, equality, tmp_path, 
         Judged("head-size", build_mutant(solution["head-size"], "right"), ()),
         Judged("head-size", build_mutant(wrong, "wrong"), ()),
     ]
-    unequal = find_unequal(equality, build_report(copy, "qkv", judged))
+    jobs = list_equivalents(build_report(copy, "qkv", judged))
+    unequal = [job for batch in batch_jobs(jobs) for job in find_unequal(equality, batch)]
     assert [job.mutant.change for job in unequal] == ["wrong"]

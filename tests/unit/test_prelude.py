@@ -53,7 +53,7 @@ REBOUND = {
     "within an except": "try: 1 / 0\nexcept ZeroDivisionError:\n    X = 1\n    n = X",
     "within a finally": "try: pass\nfinally:\n    X = 1\n    n = X",
     "within a case": "match 1:\n    case _:\n        X = 1\n        n = X",
-    "deep within": "if True:\n    for i in range(1):\n        try:\n            with open('/dev/null'):\n                X = 1\n                n = X\n        finally: pass",
+    "deep within": "if True:\n for i in [1]:\n  try:\n   with open('/dev/null'):\n    X = 1\n    n = X\n  finally:0",
 }  # fmt: skip
 
 

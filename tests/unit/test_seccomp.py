@@ -58,10 +58,11 @@ def test_what_numpy_and_subprocesses_need_is_allowed(name) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    "socket bind connect listen accept accept4 setsockopt ptrace process_vm_readv process_vm_writev unshare setns mount "
-    "umount2 pivot_root chroot bpf perf_event_open userfaultfd io_uring_setup io_uring_enter keyctl add_key request_key "
-    "memfd_create shmget shmat semget msgget mq_open open_by_handle_at name_to_handle_at init_module finit_module "
-    "kexec_load reboot swapon sethostname clock_settime personality pidfd_getfd fsopen move_mount kcmp syslog".split(),
+    "socket bind connect listen accept accept4 setsockopt ptrace process_vm_readv process_vm_writev unshare "
+    "setns mount umount2 pivot_root chroot bpf perf_event_open userfaultfd io_uring_setup io_uring_enter "
+    "keyctl add_key request_key memfd_create shmget shmat semget msgget mq_open open_by_handle_at "
+    "name_to_handle_at init_module finit_module kexec_load reboot swapon sethostname clock_settime "
+    "personality pidfd_getfd fsopen move_mount kcmp syslog".split(),
 )
 def test_what_would_leave_the_wall_or_outlive_it_is_denied(name) -> None:
     assert judge(name) == deny(errno.EPERM)

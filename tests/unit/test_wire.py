@@ -2,7 +2,7 @@
 
 import math
 import struct
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 import numpy as np
