@@ -141,7 +141,7 @@ def test_nothing_else_is_reshaped(name, shape) -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (np.zeros((8, 4), complex), "complex"),
+        (np.full((8, 4), 1j), "complex"),
         (np.zeros((8, 4), bool), "True and False"),
         (5.0, "a number"),
         (5, "a whole number"),
