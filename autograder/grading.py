@@ -1,6 +1,7 @@
 """The spine: program -> execution -> marks -> grade, for one submission at a time."""
 
 import traceback
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
 
@@ -17,6 +18,9 @@ from autograder.mistakes import load_known
 from autograder.records import Ending, Execution, Grade, Mark, Program, Submission
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import Budget, build_budget
+
+_JOINT_SHARE = 0.6
+"""Of a submission's time; the rest is kept for exercises that are run alone, so that none can use it up for others."""
 
 _DIED = (Ending.TIMEOUT, Ending.KILLED, Ending.EXITED, Ending.OUT_OF_MEMORY)
 
@@ -52,8 +56,9 @@ class Grader:
                         f"the hidden test {test.name} names the exercise {test.exercise}, which course.toml has not"
                     )
             lesson = tuple(self.marking.input_sets[0].inputs)
+            self._released = self._read_released_cells()
             self.sandbox = stack.enter_context(
-                Session(self.course.folder, self.assignment, self._read_released_cells(), lesson)
+                Session(self.course.folder, self.assignment, sorted(self._released), lesson)
             )
             self._stack = stack.pop_all()
         return self
@@ -63,12 +68,12 @@ class Grader:
     ) -> None:
         self._stack.__exit__(kind, error, trace)
 
-    def _read_released_cells(self) -> list[str]:
+    def _read_released_cells(self) -> frozenset[str]:
         """What the released notebook's cells hold, where there is one yet."""
         released = self.course.released_notebook(self.name)
         if not released.is_file():
-            return []
-        return [cell.source for cell in parse_program(released.read_bytes(), self.assignment).cells]
+            return frozenset()
+        return frozenset(cell.source for cell in parse_program(released.read_bytes(), self.assignment).cells)
 
     def grade_source(self, source: Source) -> Grade:
         """Grade one file. What cannot be read or run comes back as ungraded, with the reason."""
@@ -95,15 +100,16 @@ class Grader:
             return msgspec.structs.replace(blank, reason=reason)
 
     def _grade_program(self, program: Program, blank: Grade) -> Grade:
-        budget = build_budget(self.assignment)
+        left = build_budget(self.assignment)
         inputs = [(input_set.seed, input_set.inputs) for input_set in self.marking.input_sets]
-        joint = self.sandbox.execute(program, inputs, budget)
+        joint = self._spend(left, _JOINT_SHARE, lambda budget: self.sandbox.execute(program, inputs, budget))
         marks = self.marking.mark(joint, program, self.load_known)
         notes = [*program.notes, *joint.notes]
         best: dict[str, Outcome] = {}
-        for exercise in self.assignment.exercises:
+        for number, exercise in enumerate(self.assignment.exercises):
             outcome = self._judge(exercise.id, program, joint, marks)
-            alone = self._run_alone(exercise.id, program, joint, outcome, budget)
+            share = 1 / (len(self.assignment.exercises) - number)
+            alone = self._run_alone(exercise.id, program, joint, outcome, left, share)
             if alone is not None and alone.score > outcome.score:
                 notes.append(
                     f"Exercise {exercise.id} earned {alone.score:g} points when it was run without the other "
@@ -136,27 +142,38 @@ class Grader:
         return Outcome({mark.name: mark for mark in marks if mark.exercise == exercise}, status)
 
     def _run_alone(
-        self, exercise: str, program: Program, joint: Execution, outcome: Outcome, budget: Budget
+        self, exercise: str, program: Program, joint: Execution, outcome: Outcome, left: Budget, share: float
     ) -> Outcome | None:
         """An exercise that lost marks, run without the others' cells; None where that can change nothing."""
-        if outcome.status is Ending.NOT_ATTEMPTED or all(mark.outcome == "passed" for mark in outcome.marks.values()):
+        own = [cell for cell in program.cells if exercise in cell.exercises]
+        untouched = all(cell.source in self._released for cell in own)
+        if untouched or all(mark.outcome == "passed" for mark in outcome.marks.values()):
             return None
         others = {
             number for number, cell in enumerate(program.cells) if cell.exercises and exercise not in cell.exercises
         }
-        died = {run.cell for one_pass in joint.passes for run in one_pass.runs if run.ending in _DIED}
-        if not others or budget.wall <= 0 or budget.cpu <= 0:
+        if not others:
             return None
+        died = {run.cell for one_pass in joint.passes for run in one_pass.runs if run.ending in _DIED}
+        if any(exercise in program.cells[cell].exercises for cell in died):
+            # An endless loop is not paid for twice.
+            left.cell_cpu = max(0.5, self.assignment.limits.cell_cpu_seconds / 4)
+        else:
+            left.cell_cpu = self.assignment.limits.cell_cpu_seconds
         inputs = [(input_set.seed, input_set.inputs) for input_set in self.marking.input_sets]
-        own_died = any(exercise in program.cells[cell].exercises for cell in died)
-        mine = _shorten(budget) if own_died else budget
-        execution = self.sandbox.execute(program, inputs, mine, skip=others, evidence=False)
-        budget.wall, budget.cpu = mine.wall, mine.cpu
+        execution = self._spend(
+            left, share, lambda budget: self.sandbox.execute(program, inputs, budget, skip=others, evidence=False)
+        )
         return self._judge(
             exercise, program, execution, self.marking.mark(execution, program, self.load_known, exercise)
         )
 
-
-def _shorten(budget: Budget) -> Budget:
-    """A quarter of the processor time for a cell that has used its time once: an endless loop is not paid for twice."""
-    return msgspec.structs.replace(budget, cell_cpu=max(0.5, budget.cell_cpu / 4))
+    @staticmethod
+    def _spend(left: Budget, share: float, run: Callable[[Budget], Execution]) -> Execution:
+        """Run within a share of what is left, and take off what was used."""
+        mine = msgspec.structs.replace(left, wall=left.wall * share, cpu=left.cpu * share)
+        before = mine.wall, mine.cpu
+        execution = run(mine)
+        left.wall -= before[0] - mine.wall
+        left.cpu -= before[1] - mine.cpu
+        return execution

@@ -11,6 +11,8 @@ import struct
 import sys
 from typing import Any
 
+from .wire import DEVICES
+
 CLONE_FLAGS = (
     0x10000000  # CLONE_NEWUSER: the fork server's /proc entries and memory are out of reach
     | 0x20000000  # CLONE_NEWPID: ending the init ends everything, daemons too
@@ -24,7 +26,9 @@ CLONE_FLAGS = (
 _SYS_CLONE = {"x86_64": 56, "aarch64": 220}
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
 _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 22, 38, 47
-_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_RDONLY, _MS_REMOUNT = 2, 4, 8, 1, 32
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT, _MS_BIND = 1, 2, 4, 8, 32, 4096
+_LOCKED_FLAGS = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
+"""What a mount from outside may not lose."""
 _CAPABILITY_VERSION_3 = 0x20080522
 _UID = 1000
 
@@ -68,6 +72,10 @@ def enter_init(disk_bytes: int, files: int) -> None:
     _write("/proc/sys/user/max_user_namespaces", "0")
     _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, "subset=pid")
     _mount("tmpfs", "/tmp", "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={disk_bytes},nr_inodes={files},mode=0700")
+    for device in DEVICES:
+        # Devices can be written to all the same, but their times and modes carry no message any more.
+        flags = os.statvfs(device).f_flag & _LOCKED_FLAGS
+        _mount("none", device, "none", _MS_REMOUNT | _MS_BIND | _MS_RDONLY | flags, "")
     os.chdir("/tmp")
     _prctl("no-new-privs", _PR_SET_NO_NEW_PRIVS, 1)
     _prctl("dumpable", _PR_SET_DUMPABLE, 0)

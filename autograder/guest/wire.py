@@ -60,6 +60,10 @@ class Settings(msgspec.Struct, frozen=True):
     cpu_seconds: int
 
 
+DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
+"""All devices inside. Not /dev/zero: mapped shared, it gives memory that nobody counts."""
+
+
 # ---- values ----------------------------------------------------------------------------------------
 
 

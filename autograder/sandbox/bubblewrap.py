@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from autograder.errors import SandboxUnavailable
-from autograder.guest.wire import Settings
+from autograder.guest.wire import DEVICES, Settings
 
 GUEST = Path(__file__).resolve().parent.parent / "guest"
 STUDENT_PACKAGES = ("numpy", "IPython", "msgspec")
@@ -106,9 +106,9 @@ def build_command(
         if Path(name).is_symlink():
             command += ["--symlink", os.readlink(name), name]
     for folder in hidden:
-        command += ["--tmpfs", folder]
-    for device in ("null", "zero", "full", "random", "urandom"):
-        command += ["--dev-bind", f"/dev/{device}", f"/dev/{device}"]
+        command += ["--tmpfs", folder, "--remount-ro", folder]
+    for device in DEVICES:
+        command += ["--dev-bind", device, device]
     command += ["--symlink", "/tmp", "/dev/shm", "--symlink", "/proc/self/fd", "/dev/fd"]
     command += ["--size", str(2**20), "--perms", "0700", "--tmpfs", "/tmp", "--proc", "/proc"]
     command += ["--remount-ro", "/", "--cap-drop", "ALL", "--chdir", "/tmp"]

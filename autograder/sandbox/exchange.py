@@ -1,5 +1,6 @@
 """One talk with one set of walled processes: requests out, replies in, an end to whatever overruns."""
 
+import contextlib
 import os
 import select
 import signal
@@ -35,21 +36,23 @@ class Exchange:
         self._poll.register(clone.pidfd, select.POLLIN)
         self._poll.register(clone.reply, select.POLLIN)
         self._poll.register(clone.request, select.POLLOUT)
-        self._dead = self._closed = False
+        self._dead = False
 
     def run(self) -> tuple[Ending, str] | None:
         """How the host ended the processes, and why; None when they ended of themselves."""
-        while not (self._dead and self._closed):
+        while not self._dead:
             for fd, event in self._poll.poll(self._wait_seconds() * 1000 + 1):
                 if fd == self._clone.pidfd:
                     self._dead = True
-                    self._poll.unregister(fd)
                 elif fd == self._clone.request:
                     self._write(event)
                 else:
                     self._read()
             if self._ended is None:
                 self._continue()
+        # What the processes left in the pipe; its end may never come, when they hid a copy of it in a socket.
+        while self._read():
+            pass
         return self._ended
 
     def _wait_seconds(self) -> float:
@@ -66,7 +69,8 @@ class Exchange:
         if more:
             self._outgoing += more
             self._poll.register(self._clone.request, select.POLLOUT)
-        if self._progress.is_done:
+        if self._progress.is_done and self._clone.request >= 0:
+            self._stop_polling(self._clone.request)
             self._clone.close_request()
         if not self._dead and (broken := self._watch.check()) is not None:
             self._kill(*broken)
@@ -85,20 +89,20 @@ class Exchange:
         except BrokenPipeError:
             self._outgoing.clear()
         if not self._outgoing or event & (select.POLLERR | select.POLLHUP):
-            self._poll.unregister(self._clone.request)
+            self._stop_polling(self._clone.request)
 
-    def _read(self) -> None:
+    def _read(self) -> bool:
+        """Take what is there; whether there may be more."""
         try:
             data = os.read(self._clone.reply, 2**18)
         except BlockingIOError:
-            return
+            return False
         if not data:
-            self._closed = True
-            self._poll.unregister(self._clone.reply)
-            return
+            self._stop_polling(self._clone.reply)
+            return False
         self._received += len(data)
         if self._ended is not None:
-            return
+            return self._received < 2 * self._progress.total_cap
         try:
             if self._received > self._progress.total_cap:
                 raise wire.WireError("more bytes than all answers and outputs may have")
@@ -106,3 +110,8 @@ class Exchange:
                 self._progress.take(wire.parse_reply(body), self._watch)
         except wire.WireError as error:
             self._kill(Ending.KILLED, f"its replies were refused: {error}")
+        return True
+
+    def _stop_polling(self, fd: int) -> None:
+        with contextlib.suppress(KeyError):
+            self._poll.unregister(fd)

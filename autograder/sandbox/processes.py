@@ -56,11 +56,16 @@ def _read_cpu(pid: int) -> float:
 
 
 def _read_memory(pid: int) -> int:
-    return 1024 * sum(
-        int(line.split()[1])
-        for line in _read(f"/proc/{pid}/status").splitlines()
-        if line.startswith(("RssAnon:", "RssShmem:"))
-    )
+    """Anonymous and shared memory; where the first thread has ended, another one tells."""
+    lines = _list_memory_lines(f"/proc/{pid}/status")
+    if not lines:
+        tasks = (f"/proc/{pid}/task/{task}/status" for task in os.listdir(f"/proc/{pid}/task"))
+        lines = next((found for task in tasks if (found := _list_memory_lines(task))), [])
+    return 1024 * sum(int(line.split()[1]) for line in lines)
+
+
+def _list_memory_lines(status: str) -> list[str]:
+    return [line for line in _read(status).splitlines() if line.startswith(("RssAnon:", "RssShmem:"))]
 
 
 def _read_children(pid: int) -> list[int]:

@@ -15,6 +15,9 @@ from autograder.sandbox.watch import Watch
 InputSet = tuple[int, Mapping[str, Any]]
 """A seed and the lesson's names with their values."""
 
+_OUTPUT_COST = 256
+"""Bytes that an output counts beside its data, so that many empty ones are no way around the limit."""
+
 _SETUP_FAILED = 125
 """The exit code of an init whose walls could not be built (`guest.walls`)."""
 
@@ -75,6 +78,7 @@ class Progress:
             self._answers[step.number] = {}
             if not step.graded:
                 self._outputs = []
+                self._shown = 0
 
     def take_requests(self) -> bytes:
         """Requests that may be sent now: nothing hidden before the evidence is in."""
@@ -102,11 +106,13 @@ class Progress:
                 raise wire.WireError("a fault after the start")
             self._fault = reply
             return
-        if self._done >= len(self.steps):
-            raise wire.WireError("a reply after the last")
+        if self._done >= self._asked:
+            raise wire.WireError("a reply to nothing that was asked")
         step = self.steps[self._done]
         if isinstance(reply, wire.Shown):
             self._check(not step.graded and reply.cell == self._running, "an output out of place")
+            self._shown += len(reply.data) + _OUTPUT_COST
+            self._check(self._shown <= 2 * self.limits.output_bytes + 2**16, "more outputs than there may be")
             self._outputs.append(Output(reply.cell, reply.mime[:100], reply.data))
             return
         self._check(reply.pass_number == step.number, "a reply of another pass")
@@ -139,18 +145,26 @@ class Progress:
         if not right:
             raise wire.WireError(text)
 
-    def finish(self, ended: tuple[Ending, str], code: int) -> None:
-        """The processes are gone: drop the steps that are done, blame a cell for one that is not."""
+    def finish(self, ended: tuple[Ending, str], code: int, *, out_of_time: bool = False) -> None:
+        """The processes are gone: drop the steps that are done, blame a cell for one that is not.
+
+        out_of_time: the time of the whole submission is used up, so that no cell is to blame for what did not start.
+        """
         if not self._began and (code == _SETUP_FAILED or self._fault is not None):
             where = f"{self._fault.stage}: {self._fault.text}" if self._fault else "no reason given"
             raise SandboxError(f"the sandbox could not build its inner wall ({where}); see `autograder doctor`")
         done, self.steps = self.steps[: self._done], self.steps[self._done :]
         if not self.steps:
             return
+        if self._last < 0 and not done and ended[0] is Ending.TIMEOUT and out_of_time:
+            return
         if self._last < 0 and not done:
             raise SandboxError(f"a submission's process ended before it ran a cell ({ended[1]})")
         ending, reason = ended
-        cell = self._last if self._last >= 0 else max(run.cell for run in self._runs[done[-1].number])
+        cell = self._find_blamed(done)
+        if cell is None:
+            self.steps = []
+            return
         blamed = CellRun(cell, ending, text=reason)
         step = self.steps[0]
         if step.graded:
@@ -158,6 +172,15 @@ class Progress:
         else:
             self._runs[step.number] = [run for run in self._runs[step.number] if run.cell != cell] + [blamed]
             self.steps = self.steps[1:]
+
+    def _find_blamed(self, done: Sequence[_Step]) -> int | None:
+        """The cell that was running or ran last; where none did, the next that would. None when all are blamed."""
+        if self._last >= 0:
+            return self._last
+        if done and self._runs[done[-1].number]:
+            return max(run.cell for run in self._runs[done[-1].number])
+        left = (n for n in range(len(self._program.cells)) if n not in self._never and n not in self._died)
+        return next(left, None)
 
     def build_execution(self) -> Execution:
         """The record, with a cell that ended its process marked so in each pass that left it out."""

@@ -36,6 +36,9 @@ _DENIED = """
 
 _CLONE_NAMESPACES = 0x7E020000 | 0x80
 _PR_SET_DUMPABLE = 4
+_MAP_SHARED_ANONYMOUS = 0x21
+_INT = 0xFFFFFFFF
+"""The kernel looks at the lower half of such an argument only."""
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _BPF_LD_W_ABS, _BPF_JGE, _BPF_RET = 0x20, 0x35, 0x06
 _RET_ERRNO = 0x00050000
@@ -53,9 +56,12 @@ def build_filter() -> bytes:
     program.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
     for bit in (1 << n for n in range(32) if _CLONE_NAMESPACES >> n & 1):
         program.add_rule(denied, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, bit, bit))
-    program.add_rule(denied, "prctl", pyseccomp.Arg(0, pyseccomp.EQ, _PR_SET_DUMPABLE))
+    program.add_rule(denied, "prctl", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, _INT, _PR_SET_DUMPABLE))
     for request in (_TIOCSTI, _TIOCLINUX):
-        program.add_rule(denied, "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, 0xFFFFFFFF, request))
+        program.add_rule(denied, "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, _INT, request))
+    # Shared memory without a file stays when its pages are let go of, and then nobody counts it.
+    shared = pyseccomp.Arg(3, pyseccomp.MASKED_EQ, _MAP_SHARED_ANONYMOUS, _MAP_SHARED_ANONYMOUS)
+    program.add_rule(denied, "mmap", shared)
     # asyncio and multiprocessing need a pair of local streams; every other kind of pair is denied.
     program.add_rule(denied, "socketpair", pyseccomp.Arg(0, pyseccomp.NE, int(socket.AF_UNIX)))
     for kind in (*range(int(socket.SOCK_STREAM)), *range(int(socket.SOCK_STREAM) + 1, 16)):

@@ -88,7 +88,8 @@ class Session:
             watch = Watch(clone.pidfd, budget, progress.limits.memory_bytes)
             ended = Exchange(clone, progress, job, watch).run()
             code, cpu = server.read_status()
-            progress.finish(ended or _read_ending(code, cpu, budget), code)
+            ending = ended or _read_ending(code, cpu, budget)
+            progress.finish(ending, code, out_of_time=watch.out_of_time)
             # The kernel's sum leaves out processes that were killed before anyone waited for them.
             return max(cpu, watch.cpu_seconds)
         finally:

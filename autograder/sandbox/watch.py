@@ -47,6 +47,11 @@ class Watch:
         self._cell_end = time.monotonic() + self._budget.cell_wall
         self._fresh = True
 
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the time of the whole submission is used up."""
+        return time.monotonic() >= self._end
+
     def wait_seconds(self) -> float:
         """How long nothing needs to be looked at."""
         return max(0.0, min(self._next_poll, self._cell_end, self._end) - time.monotonic())
