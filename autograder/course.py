@@ -34,7 +34,7 @@ class Limits(_Model):
     wall_seconds: Seconds = 60
     cpu_seconds: Seconds = 20
     memory_bytes: Annotated[int, Field(ge=64 * 2**20)] = 1024 * 2**20
-    processes: Annotated[int, Field(ge=4, le=4096)] = 64
+    processes: Annotated[int, Field(ge=4, le=4096)] = 32
     disk_bytes: Bytes = 32 * 2**20
     files: Annotated[int, Field(ge=16)] = 1024
     output_bytes: Bytes = 1 * 2**20

@@ -10,7 +10,7 @@ server answers one byte with the init's pidfd, and when all is over a `wire.STAT
 import gc
 import importlib
 import os
-import resource
+import signal
 import socket
 import sys
 
@@ -33,7 +33,10 @@ def serve(settings: wire.Settings) -> None:
         "RLIMIT_NPROC": settings.processes,
         "RLIMIT_NOFILE": 128,
         "RLIMIT_FSIZE": settings.disk_bytes,
-        "RLIMIT_CORE": 0,
+        # Not 0: a core_pattern that is a pipe ignores 0 and honours 1.
+        "RLIMIT_CORE": 1,
+        "RLIMIT_RTPRIO": 0,
+        "RLIMIT_NICE": 0,
         "RLIMIT_MSGQUEUE": 0,
         "RLIMIT_MEMLOCK": 0,
     }
@@ -70,6 +73,8 @@ def _be_init(
     """Build the wall, fork the student, wait; never returns."""
     stage = "init"
     try:
+        # Python's own handler would let a student's process end its init.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         control.close()
         walls.enter_init(settings.disk_bytes, settings.files)
         stage = "student"
@@ -86,6 +91,7 @@ def _be_init(
 
 def _be_student(pipes: tuple[int, int], limits: dict[str, int], filter_bytes: bytes) -> None:
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         walls.enter_student(pipes, limits, filter_bytes)
     except BaseException as error:
         _report_fault(pipes[1], "student", error)
@@ -103,5 +109,4 @@ def _report_fault(reply_fd: int, stage: str, error: BaseException) -> None:
 
 def main() -> None:
     """Entry point inside the wall: settings as JSON in the first argument."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     serve(msgspec.json.decode(sys.argv[1], type=wire.Settings))

@@ -107,7 +107,10 @@ def enter_student(keep: tuple[int, int], limits: dict[str, int], filter_bytes: b
         os.dup2(null, fd)
     _close_all_but(keep)
     for name, value in limits.items():
-        resource.setrlimit(getattr(resource, name), (value, value))
+        number = getattr(resource, name)
+        _, hard = resource.getrlimit(number)
+        allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(number, (allowed, allowed))
     _drop_capabilities()
     _prctl("no-new-privs", _PR_SET_NO_NEW_PRIVS, 1)
     _prctl("dumpable", _PR_SET_DUMPABLE, 0)

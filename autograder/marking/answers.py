@@ -125,16 +125,15 @@ class Sheet:
         if value.dtype.kind == "b":
             raise CheckFailed(f"`{name}` holds True and False; an array of numbers of shape {kind} is asked for.")
         shape = self.resolve_shape(symbols)
-        array = value.astype(np.float64)
-        if array.shape == shape:
-            return array
-        if shape[0] == 1 and symbols[0] == "B" and array.shape == shape[1:]:
+        if value.shape == shape:
+            return value.astype(np.float64)
+        if shape[0] == 1 and symbols[0] == "B" and value.shape == shape[1:]:
             self._note(f"`{name}` came without the batch axis; it was added.")
-            return array[np.newaxis]
-        if len(shape) == 2 and symbols[0] == "C" and array.shape == shape[::-1]:
+            return value.astype(np.float64)[np.newaxis]
+        if len(shape) == 2 and symbols[0] == "C" and value.shape == shape[::-1]:
             self._note(f"`{name}` came as ({symbols[1]}, {symbols[0]}); it was turned.")
-            return np.ascontiguousarray(array.T)
-        raise CheckFailed(f"`{name}` has not the shape {kind}.", detail=f"shape {array.shape}, expected {shape}")
+            return np.ascontiguousarray(value.T.astype(np.float64))
+        raise CheckFailed(f"`{name}` has not the shape {kind}.", detail=f"shape {value.shape}, expected {shape}")
 
     def resolve_shape(self, symbols: tuple[str, ...]) -> tuple[int, ...]:
         """A symbolic shape in numbers of this input set."""

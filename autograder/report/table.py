@@ -1,6 +1,5 @@
 """A graded batch as a table for the terminal."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
@@ -45,16 +44,20 @@ def build_summary(grades: Sequence[Grade], skipped: Sequence[Skipped], seconds: 
     """What was graded, what was not and why, what was left out."""
     graded = sum(grade.status == "graded" for grade in grades)
     lines = [Text(f"{graded} graded, {len(grades) - graded} ungraded, {len(skipped)} skipped in {seconds:.1f} s")]
-    for grade in grades:
-        if grade.status != "graded":
-            lines.append(
-                Text(f"ungraded  {show_safely(grade.path)}: {show_safely(grade.reason or '')}", style="magenta")
-            )
-    for reason, count in Counter(each.reason for each in skipped).most_common():
-        paths = [show_safely(each.path) for each in skipped if each.reason == reason]
-        more = f" and {count - 3} more" if count > 3 else ""
-        lines.append(Text(f"skipped   {', '.join(paths[:3])}{more}: {show_safely(reason)}", style="dim"))
+    ungraded = [(grade.path, grade.reason or "") for grade in grades if grade.status != "graded"]
+    lines += _list_by_reason("ungraded", ungraded, "magenta")
+    lines += _list_by_reason("skipped ", [(each.path, each.reason) for each in skipped], "dim")
     return Group(*lines)
+
+
+def _list_by_reason(label: str, pairs: Sequence[tuple[str, str]], style: str) -> list[Text]:
+    """Paths with their reason; those that share one stand in one line."""
+    lines = []
+    for reason in dict.fromkeys(reason for _, reason in pairs):
+        paths = [show_safely(path) for path, own in pairs if own == reason]
+        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        lines.append(Text(f"{label}  {', '.join(paths[:3])}{more}: {show_safely(reason)}", style=style))
+    return lines
 
 
 def build_reasons(grades: Sequence[Grade], most: int = 12) -> RenderableType:

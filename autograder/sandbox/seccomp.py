@@ -20,7 +20,7 @@ _DENIED = """
     mount umount2 pivot_root chroot move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr
     unshare setns
     ptrace process_vm_readv process_vm_writev process_madvise kcmp pidfd_getfd
-    bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register
+    bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register io_setup
     keyctl add_key request_key
     kexec_load kexec_file_load init_module finit_module delete_module
     memfd_create memfd_secret

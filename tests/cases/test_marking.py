@@ -129,7 +129,7 @@ def execute(bench, data):
         ("Wk_shared = Wq.astype('float32')", ()),
         ("Wk_shared = Wq.astype('float16')", KEY_TESTS[:1]),
         ("Wk_shared = Wq + 0j", ()),
-        ("Wk_shared = Wq + 1j", KEY_TESTS[:3]),
+        ("Wk_shared = Wq + 1j", KEY_TESTS),
     ],
 )
 def test_a_wrong_matrix_carries_forward_only_where_it_is_usable_and_ones_own(bench, change, lost) -> None:
