@@ -7,23 +7,23 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from importlib import metadata
-from itertools import zip_longest
 from pathlib import Path
 
 import msgspec
 
-from autograder.catalogue import Mistake, fill_notebook, load_catalogue
+from autograder.catalogue import Mistake, load_catalogue
 from autograder.course import Course
 from autograder.guest.wire import WireValue
-from autograder.intake.notebook import parse_program
 from autograder.marking.known import KnownMistake
 from autograder.marking.reference import InputSet
-from autograder.records import Answers, Ending, Execution
+from autograder.records import Answers
 from autograder.sandbox.session import Session
 from autograder.sandbox.values import build_wire_value, read_value
-from autograder.sandbox.watch import build_budget
+from autograder.solution import batch_by_exercise, execute_codes, is_shared_safely
 
 _FOLDER = ".autograder"
+_RUNNING = ("guest", "sandbox", "intake")
+"""Parts of this package that decide what code gives."""
 _PACKAGES = ("numpy", "ipython", "msgspec")
 _KEPT = msgspec.msgpack.Decoder(dict[str, list[dict[str, WireValue]]])
 
@@ -72,47 +72,27 @@ def build_known(mistake: Mistake, answers: Sequence[Answers]) -> KnownMistake:
 def run_mistakes(
     course: Course, name: str, sandbox: Session, sets: Sequence[InputSet], mistakes: Sequence[Mistake]
 ) -> dict[str, list[Answers]]:
-    """The answers of each mistake's exercise on each input set, through the sandbox; by the mistake's id.
-
-    One mistake of each exercise at a time shares a run, since exercises do not disturb each other.
-    """
-    by_exercise: dict[str, list[Mistake]] = {}
-    for each in mistakes:
-        by_exercise.setdefault(each.exercise, []).append(each)
+    """The answers of each mistake's exercise on each input set, through the sandbox; by the mistake's id."""
+    wanted = {exercise.id: exercise.answers for exercise in course.assignment(name).exercises}
     results: dict[str, list[Answers]] = {}
-    for row in zip_longest(*by_exercise.values()):
-        batch = [each for each in row if each is not None]
-        execution = _run_batch(course, name, sandbox, sets, batch)
-        endings = {run.ending for one_pass in execution.passes for run in one_pass.runs}
-        shared = endings <= {Ending.OK, Ending.ERROR}
+    for batch in batch_by_exercise(mistakes):
+        execution = execute_codes(course, name, sandbox, sets, {each.exercise: each.code for each in batch})
+        safe = is_shared_safely(execution)
         for each in batch:
-            # Where a process died, that may have cost the others their answers.
-            own = execution if shared else _run_batch(course, name, sandbox, sets, [each])
-            wanted = next(
-                exercise.answers for exercise in course.assignment(name).exercises if exercise.id == each.exercise
-            )
+            own = execution if safe else execute_codes(course, name, sandbox, sets, {each.exercise: each.code})
             results[each.id] = [
-                {key: value for key, value in one_pass.answers.items() if key in wanted} for one_pass in own.passes
+                {key: value for key, value in one_pass.answers.items() if key in wanted[each.exercise]}
+                for one_pass in own.passes
             ]
     return results
-
-
-def _run_batch(
-    course: Course, name: str, sandbox: Session, sets: Sequence[InputSet], batch: Sequence[Mistake]
-) -> Execution:
-    assignment = course.assignment(name)
-    codes = {each.exercise: each.code for each in batch}
-    program = parse_program(fill_notebook(course.solution_notebook(name).read_bytes(), codes), assignment)
-    others = {n for n, cell in enumerate(program.cells) if cell.exercises and not set(cell.exercises) & codes.keys()}
-    inputs = [(each.seed, each.inputs) for each in sets]
-    return sandbox.execute(program, inputs, build_budget(assignment), skip=others, evidence=False)
 
 
 def _digest(course: Course, name: str) -> str:
     """Changes with whatever can change an answer: the course's files, this package, NumPy."""
     digest = hashlib.sha256()
     package = Path(__file__).parent
-    files = [*sorted(course.solution_notebook(name).parent.glob("*.*")), *sorted((package / "guest").glob("*.py"))]
+    files = sorted(course.solution_notebook(name).parent.glob("*.*"))
+    files += [file for part in _RUNNING for file in sorted((package / part).glob("*.py"))]
     for file in files:
         if file.is_file():
             digest.update(file.read_bytes() + b"\0")

@@ -13,16 +13,14 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from autograder.catalogue import fill_notebook
 from autograder.course import Course
 from autograder.errors import CourseError
 from autograder.grading import Grader
-from autograder.intake.notebook import parse_program
 from autograder.marking.answers import Answers, CheckFailed
 from autograder.marking.compare import is_close
 from autograder.marking.session import build_cases
-from autograder.records import Ending, Execution, Program, Value
-from autograder.sandbox.watch import build_budget
+from autograder.records import Ending, Execution, Value
+from autograder.solution import execute_codes
 
 FRESH_SEEDS = tuple(range(900_001, 900_051))
 
@@ -93,22 +91,9 @@ def _check_entries(file: Path, entries: Sequence[Equivalent], exercises: set[str
             changes.add((each.exercise, change))
 
 
-def execute_codes(grader: Grader, codes: Mapping[str, str]) -> Execution:
-    """Run the solution notebook with other code in the cells of some exercises, and of its exercises these only.
-
-    codes: by exercise id. The exercises cannot disturb each other: the lesson's names are bound anew between them.
-    """
-    notebook = grader.course.solution_notebook(grader.name).read_bytes()
-    program = parse_program(fill_notebook(notebook, codes), grader.assignment)
-    inputs = [(each.seed, each.inputs) for each in grader.marking.input_sets]
-    budget = build_budget(grader.assignment)
-    return grader.sandbox.execute(program, inputs, budget, skip=_find_others(program, codes), evidence=False)
-
-
-def _find_others(program: Program, codes: Mapping[str, str]) -> set[int]:
-    """Cells of other exercises, and the visible checks."""
-    cells = enumerate(program.cells)
-    return {at for at, cell in cells if cell.check or (cell.exercises and not set(cell.exercises) & codes.keys())}
+def run_codes(grader: Grader, codes: Mapping[str, str]) -> Execution:
+    """Run the solution with other code in some exercises, on a grader's input sets."""
+    return execute_codes(grader.course, grader.name, grader.sandbox, grader.marking.input_sets, codes)
 
 
 def read_solution_cell(notebook: bytes, exercise: str) -> str:
@@ -147,12 +132,12 @@ class Equality:
         notebook = grader.course.solution_notebook(grader.name).read_bytes()
         exercises = [exercise.id for exercise in grader.assignment.exercises]
         codes = {exercise: read_solution_cell(notebook, exercise) for exercise in exercises}
-        execution = execute_codes(grader, codes)
+        execution = run_codes(grader, codes)
         self._solution = {exercise: self._read(exercise, execution) for exercise in exercises}
 
     def compare(self, codes: Mapping[str, str]) -> dict[str, bool]:
         """Whether each exercise's code equals the reference; one code for each exercise at a time."""
-        execution = execute_codes(self._grader, codes)
+        execution = run_codes(self._grader, codes)
         if any(run.ending is not Ending.OK for one_pass in execution.passes for run in one_pass.runs):
             # Which of them failed shows when each runs alone.
             return {each: len(codes) > 1 and self.compare({each: codes[each]})[each] for each in codes}

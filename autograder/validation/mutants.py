@@ -5,7 +5,6 @@ change alters no answer; then `solutions/<id>/equivalents.toml` records it, with
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
 
 import msgspec
 import numpy as np
@@ -14,8 +13,8 @@ from autograder.course import Course, shape_symbols
 from autograder.errors import CourseError
 from autograder.grading import Grader
 from autograder.marking.session import MarkingSession
-from autograder.records import Ending
-from autograder.validation.equivalents import Equality, execute_codes, load_equivalents, read_solution_cell
+from autograder.solution import batch_by_exercise, is_shared_safely
+from autograder.validation.equivalents import Equality, load_equivalents, read_solution_cell, run_codes
 from autograder.validation.mutation import Mutant, derive_mutants
 
 
@@ -69,7 +68,7 @@ class MutationReport(msgspec.Struct, frozen=True):
 
 def run_mutants(grader: Grader, course: Course, name: str) -> MutationReport:
     """Judge every mutant in this process. `CourseError` when the course files are wrong."""
-    batches = batch_jobs(list_jobs(course, name, grader.marking))
+    batches = batch_by_exercise(list_jobs(course, name, grader.marking))
     return build_report(course, name, [judged for batch in batches for judged in judge_batch(grader, batch)])
 
 
@@ -104,14 +103,6 @@ def _name_declared_kind(kind: str) -> str:
     return kind if symbols is None else f"array {len(symbols)}"
 
 
-def batch_jobs(jobs: Iterable[Job]) -> tuple[tuple[Job, ...], ...]:
-    """Jobs that can be judged by one execution: one for each exercise."""
-    by_exercise: dict[str, list[Job]] = {}
-    for job in jobs:
-        by_exercise.setdefault(job.exercise, []).append(job)
-    return tuple(tuple(job for job in batch if job) for batch in zip_longest(*by_exercise.values()))
-
-
 def judge_batch(grader: Grader, batch: Sequence[Job]) -> tuple[Judged, ...]:
     """Judge one job for each exercise at the cost of one execution."""
     lost = judge_codes(grader, {job.exercise: job.mutant.code for job in batch})
@@ -125,10 +116,8 @@ def judge_code(grader: Grader, exercise: str, code: str) -> tuple[str, ...]:
 
 def judge_codes(grader: Grader, codes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """For each exercise with its code the hidden tests that it loses."""
-    execution = execute_codes(grader, codes)
-    endings = {run.ending for one_pass in execution.passes for run in one_pass.runs}
-    if len(codes) > 1 and not endings <= {Ending.OK, Ending.ERROR}:
-        # Its processes died or ran out of time, and that may have cost the others theirs.
+    execution = run_codes(grader, codes)
+    if len(codes) > 1 and not is_shared_safely(execution):
         return {exercise: judge_code(grader, exercise, code) for exercise, code in codes.items()}
     failed = [mark for mark in grader.marking.mark(execution) if mark.outcome != "passed"]
     return {exercise: tuple(mark.name for mark in failed if mark.exercise == exercise) for exercise in codes}

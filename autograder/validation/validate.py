@@ -16,13 +16,13 @@ from autograder.grading import Grader
 from autograder.intake.layouts import Source, read_submission
 from autograder.marking.session import MarkingSession
 from autograder.records import Execution, Grade, Mark, Pass
+from autograder.solution import batch_by_exercise
 from autograder.validation.catalogue import JudgedEntry, find_ambiguous, judge_entry, list_unknown_tests
 from autograder.validation.equivalents import Equality, build_fresh_grader
 from autograder.validation.mutants import (
     Job,
     Judged,
     MutationReport,
-    batch_jobs,
     build_report,
     find_unequal,
     judge_batch,
@@ -61,7 +61,7 @@ def validate_assignment(course: Course, name: str, jobs: int = 0) -> Validation:
         tests = tuple((test.exercise, test.name) for test in marking.tests)
         full = sum(test.points for test in marking.tests)
         findings = [_validate_reference(marking, full)]
-        mutants = batch_jobs(list_jobs(course, name, marking))
+        mutants = tuple(batch_by_exercise(list_jobs(course, name, marking)))
     catalogue = load_catalogue(course, name)
     unknown = list_unknown_tests(course, name, catalogue.mistakes, {test for _, test in tests})
     if unknown:
@@ -166,7 +166,7 @@ def _judge_mutants(report: MutationReport) -> list[Finding]:
 
 def _judge_equivalents(course: Course, name: str, report: MutationReport, jobs: int) -> list[Finding]:
     """Recorded equivalents against the reference on fresh input sets."""
-    batches = batch_jobs(list_equivalents(report))
+    batches = tuple(batch_by_exercise(list_equivalents(report)))
     with build_fresh_grader(course, name) as fresh:
         count = len(fresh.marking.input_sets)
         fresh_course = fresh.course

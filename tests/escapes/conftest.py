@@ -57,7 +57,6 @@ class Attack(BaseModel):
     tried: it says when it is through, so that one which breaks off early is no proof.
     unwalled: it must succeed in a plain process, which proves that the wall is what stops it.
     roomy: it needs more time than the others.
-    weakness: it still succeeds, and this is what gives way; sometimes: not every time.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -72,8 +71,6 @@ class Attack(BaseModel):
     tried: bool = True
     unwalled: bool = False
     roomy: bool = False
-    weakness: str | None = None
-    sometimes: bool = False
 
 
 def load_corpus() -> dict[str, Attack]:

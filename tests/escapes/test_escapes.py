@@ -22,16 +22,6 @@ from .conftest import ESCAPED, FULL, LIMITS, TRIED, Attack, Range, build_code, l
 ATTACKS = load_corpus()
 
 
-def list_attacks() -> list[object]:
-    return [pytest.param(attack, id=name, marks=mark_weakness(attack)) for name, attack in ATTACKS.items()]
-
-
-def mark_weakness(attack: Attack) -> list[pytest.MarkDecorator]:
-    if attack.weakness is None:
-        return []
-    return [pytest.mark.xfail(reason=attack.weakness, raises=AssertionError, strict=not attack.sometimes)]
-
-
 @pytest.fixture
 def firing_range(attack: Attack, open_range: Callable[[bool], Range]) -> Range:
     """The range for an attack; most share one."""
@@ -40,7 +30,7 @@ def firing_range(attack: Attack, open_range: Callable[[bool], Range]) -> Range:
     return found
 
 
-@pytest.mark.parametrize("attack", list_attacks())
+@pytest.mark.parametrize("attack", [pytest.param(attack, id=name) for name, attack in ATTACKS.items()])
 def test_an_attack_costs_its_own_exercise_at_most(
     attack: Attack, firing_range: Range, canary: str, hidden_texts: frozenset[bytes]
 ) -> None:

@@ -87,8 +87,8 @@ def test_several_notebooks_without_that_name_are_one_ungraded_submission(tmp_pat
 
 
 def test_a_notebook_deeper_in_the_assignment_counts_when_it_is_alone(tmp_path: Path) -> None:
-    write_files(tmp_path, "alice/qkv/work/hw.ipynb", "bob/qkv/qkv/qkv.ipynb")
-    assert find(tmp_path)[0] == {"alice": "alice/qkv/work/hw.ipynb", "bob": "bob/qkv/qkv/qkv.ipynb"}
+    write_files(tmp_path, "alice/qkv/mine/hw.ipynb", "bob/qkv/qkv/qkv.ipynb")
+    assert find(tmp_path)[0] == {"alice": "alice/qkv/mine/hw.ipynb", "bob": "bob/qkv/qkv/qkv.ipynb"}
 
 
 def test_other_assignments_of_a_tree_are_skipped(tmp_path: Path) -> None:

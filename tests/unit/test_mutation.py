@@ -11,6 +11,7 @@ import pytest
 from autograder.course import load_course
 from autograder.errors import CourseError
 from autograder.grading import Grader
+from autograder.solution import batch_by_exercise
 from autograder.validation.equivalents import (
     Equality,
     build_fresh_grader,
@@ -21,7 +22,6 @@ from autograder.validation.equivalents import (
 from autograder.validation.mutants import (
     Job,
     Judged,
-    batch_jobs,
     build_report,
     find_unequal,
     judge_batch,
@@ -196,7 +196,7 @@ def test_a_wrong_program_loses_the_test_that_asks_for_it(grader):
 
 
 def test_a_batch_judges_as_each_alone_would(grader, jobs):
-    for batch in batch_jobs(jobs)[5:150:29]:
+    for batch in tuple(batch_by_exercise(jobs))[5:150:29]:
         assert len(batch) == len(EXERCISES)
         for judged in judge_batch(grader, batch):
             assert judged.lost == judge_code(grader, judged.exercise, judged.mutant.code)
@@ -326,5 +326,5 @@ def test_a_record_of_a_mistake_is_found_out(course, grader, equality, tmp_path, 
         Judged("head-size", build_mutant(wrong, "wrong"), ()),
     ]
     jobs = list_equivalents(build_report(copy, "qkv", judged))
-    unequal = [job for batch in batch_jobs(jobs) for job in find_unequal(equality, batch)]
+    unequal = [job for batch in batch_by_exercise(jobs) for job in find_unequal(equality, batch)]
     assert [job.mutant.change for job in unequal] == ["wrong"]
