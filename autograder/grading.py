@@ -119,7 +119,9 @@ class Grader:
             best[exercise.id] = outcome
         chosen = [best[mark.exercise].marks[mark.name] for mark in marks]
         notes += dict.fromkeys(note for mark in chosen for note in mark.notes)
-        exercises = total_exercises(self.assignment, chosen, {name: outcome.status for name, outcome in best.items()})
+        statuses = {name: outcome.status for name, outcome in best.items()}
+        untouched = {name for name in best if self._is_untouched(name, program)}
+        exercises = total_exercises(self.assignment, chosen, statuses, untouched)
         return msgspec.structs.replace(
             blank,
             status="graded",
@@ -141,13 +143,15 @@ class Grader:
         status = find_status(exercise, answers, program, execution)
         return Outcome({mark.name: mark for mark in marks if mark.exercise == exercise}, status)
 
+    def _is_untouched(self, exercise: str, program: Program) -> bool:
+        """Whether an exercise's cells are as they were released, or gone."""
+        return all(cell.source in self._released for cell in program.cells if exercise in cell.exercises)
+
     def _run_alone(
         self, exercise: str, program: Program, joint: Execution, outcome: Outcome, left: Budget, share: float
     ) -> Outcome | None:
         """An exercise that lost marks, run without the others' cells; None where that can change nothing."""
-        own = [cell for cell in program.cells if exercise in cell.exercises]
-        untouched = all(cell.source in self._released for cell in own)
-        if untouched or all(mark.outcome == "passed" for mark in outcome.marks.values()):
+        if self._is_untouched(exercise, program) or all(mark.outcome == "passed" for mark in outcome.marks.values()):
             return None
         others = {
             number for number, cell in enumerate(program.cells) if cell.exercises and exercise not in cell.exercises

@@ -7,6 +7,7 @@ instructor also reads `detail`.
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
+import numpy as np
 
 from autograder.course import Assignment
 from autograder.marking.answers import CheckFailed, get_sheet
@@ -77,7 +78,8 @@ def build_mark(test: HiddenTest, verdict: Verdict, attempt: Attempt | None = Non
         )
     mistake = _find_known(test, verdict, attempt, known) if known else None
     explanations = _explain_numbers(test, verdict, attempt)
-    rationale, hint = _choose(failure, mistake, explanations)
+    certain = mistake is not None and (mistake.raises is not None or _is_telling(failure, attempt))
+    rationale, hint = _choose(failure, mistake, explanations, certain=certain)
     if not attempt.show_hints:
         hint = ""
     kinds = [each.kind for each in explanations]
@@ -132,12 +134,24 @@ def _build_difference(case: Case, failure: CheckFailed) -> Difference:
     )
 
 
-def _choose(failure: CheckFailed, mistake: KnownMistake | None, explanations: Sequence[Explanation]) -> tuple[str, str]:
-    """Rationale and hint: the catalogue before the numbers, the numbers before the test's own words; at most two."""
+def _is_telling(failure: CheckFailed, attempt: Attempt) -> bool:
+    """Whether the refused answer can only have come about in one way: an array can, a truth value or nothing cannot."""
+    answers = [get_sheet(case.answers).raw.get(failure.name) for case in attempt.cases]
+    if failure.name:
+        return any(isinstance(answer, np.ndarray) for answer in answers)
+    return True
+
+
+def _choose(
+    failure: CheckFailed, mistake: KnownMistake | None, explanations: Sequence[Explanation], *, certain: bool
+) -> tuple[str, str]:
+    """Rationale and hint: the catalogue before the numbers, the numbers before the test's own words; at most two.
+
+    Where many ways lead to what the student has, what the mistake is called is a guess, and only its hint is given.
+    """
     rationales = [each.rationale for each in explanations]
     hints = [each.hint for each in explanations if each.hint]
-    if mistake is not None and isinstance(failure.wanted, bool | int | float):
-        # Many ways lead to the same truth value or count; how it came about is a guess, so only the hint is given.
+    if mistake is not None and not certain:
         return " ".join(rationales[:2] or [failure.rationale]), mistake.hint
     if mistake is not None:
         return " ".join([_as_sentence(mistake.title), *rationales[:1]]), mistake.hint

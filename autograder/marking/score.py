@@ -1,6 +1,6 @@
 """Marks -> scores. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -22,12 +22,17 @@ def find_status(exercise: str, answers: Sequence[str], program: Program, executi
 
 
 def total_exercises(
-    assignment: Assignment, marks: Sequence[Mark], statuses: Mapping[str, Ending]
+    assignment: Assignment, marks: Sequence[Mark], statuses: Mapping[str, Ending], untouched: Collection[str] = ()
 ) -> tuple[ExerciseGrade, ...]:
-    """One grade for each exercise; the written part is pending until a person marks it."""
+    """One grade for each exercise; the written part is pending until a person marks it.
+
+    untouched: exercises whose cells are as they were released, or gone.
+    """
     grades = []
     for exercise in assignment.exercises:
-        own = [_settle(mark, statuses[exercise.id]) for mark in marks if mark.exercise == exercise.id]
+        own = [mark for mark in marks if mark.exercise == exercise.id]
+        if statuses[exercise.id] is Ending.NOT_ATTEMPTED:
+            own = [_settle(mark, exercise.id in untouched) for mark in own]
         grades.append(
             ExerciseGrade(
                 id=exercise.id,
@@ -41,7 +46,11 @@ def total_exercises(
     return tuple(grades)
 
 
-def _settle(mark: Mark, status: Ending) -> Mark:
-    if status is Ending.NOT_ATTEMPTED and mark.outcome == "failed":
-        return msgspec.structs.replace(mark, outcome="not-run", message="This exercise was not attempted.", hint="")
-    return mark
+def _settle(mark: Mark, untouched: bool) -> Mark:
+    """A mark of an exercise that was not attempted: its test has met nothing. Where work was done, why is said."""
+    if mark.outcome != "failed":
+        return mark
+    if not untouched:
+        return msgspec.structs.replace(mark, outcome="not-run")
+    said = "This exercise was not attempted."
+    return msgspec.structs.replace(mark, outcome="not-run", message=said, hint="", explanations=("not-attempted",))

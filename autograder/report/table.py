@@ -95,7 +95,7 @@ def _describe_lost(exercise: ExerciseGrade) -> list[Text]:
     """An exercise's lost marks; a hint that several of them share stands once, below them."""
     lines = []
     lost = [mark for mark in exercise.tests if mark.outcome != "passed"]
-    if all(mark.outcome == "not-run" for mark in lost):
+    if all(mark.explanations == ("not-attempted",) for mark in lost):
         points = sum(mark.max_score for mark in lost)
         return [Text(f"  {exercise.id}, {points:g} lost: {show_safely(lost[0].message)}")]
     for number, mark in enumerate(lost):
