@@ -1,17 +1,21 @@
 """Work on many submissions over local worker processes; results come back as they are ready."""
 
+import ctypes
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.util import Finalize
+from pathlib import Path
 from typing import TypeVar
 
 from autograder.course import Course
 from autograder.grading import Grader
-from autograder.intake.layouts import Source
+from autograder.intake.layouts import Source, find_submissions
 from autograder.records import Grade
 
 Item = TypeVar("Item")
@@ -22,6 +26,8 @@ Work = Callable[[Grader, Item], Result]
 _IN_FLIGHT = 4
 """Items handed out for each worker; more would only wait in memory."""
 
+_PR_SET_PDEATHSIG = 1
+
 _graders: dict[str, Grader] = {}
 """This worker process's graders, by assignment."""
 
@@ -31,12 +37,19 @@ def count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def grade(course: Course, assignment: str, paths: Sequence[str | Path], jobs: int = 0) -> list[Grade]:
+    """Grade notebooks, folders and downloads; one result for each submission, in the order in which they were found."""
+    sources, _ = find_submissions([Path(path) for path in paths], assignment)
+    order = {(source.student, source.shown): number for number, source in enumerate(sources)}
+    return sorted(grade_all(course, assignment, sources, jobs), key=lambda each: order[each.student, each.path])
+
+
 def grade_all(course: Course, assignment: str, sources: Sequence[Source], jobs: int) -> Iterator[Grade]:
     """Grade every source once, in whatever order they end. `jobs` 0 means one worker for each core."""
     for source, grade in run_all(course, assignment, Grader.grade_source, sources, jobs):
         if grade is None:
             reason = "the grader's own process ended twice while it worked on this file; please report it"
-            yield Grade(source.student, source.shown, "", "ungraded", reason=reason)
+            yield Grade(source.student, source.shown, "", "ungraded", reason=reason, notes=source.notes)
         else:
             yield grade
 
@@ -93,12 +106,22 @@ def _run_in_pool(
                     yield item, future.result()
                 except BrokenProcessPool:
                     lost.append(item)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    except BaseException:
+        # Interrupted, or nobody wants the rest: what the workers are busy with is not waited for.
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+def _die_with_parent() -> None:
+    """A worker whose parent was killed must not live on; what it runs behind the wall ends with it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
 
 
 def _run_in_worker(course: Course, assignment: str, work: Work[Item, Result], item: Item) -> Result:
     if assignment not in _graders:
+        _die_with_parent()
         grader = Grader(course, assignment).__enter__()
         _graders[assignment] = grader
         Finalize(grader, grader.__exit__, args=(None, None, None), exitpriority=10)

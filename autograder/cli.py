@@ -1,8 +1,10 @@
 """The command line: parse, call one function, print. Heavy imports only where they are used."""
 
+import os
 import sys
 import time
 import traceback
+from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 DISTRIBUTION = "autograder-numpy"
 
+_INTERRUPTED = 130
+"""What typer makes of Ctrl-C, as shells do."""
 _OUR_FAULT = 70
 """EX_SOFTWARE: 0, 1 and 2 have meanings of their own."""
 
@@ -36,6 +40,13 @@ CourseOption = Annotated[
 ]
 
 
+class Attempt(StrEnum):
+    """Which of a student's attempts counts."""
+
+    LAST = "last"
+    FIRST = "first"
+
+
 def main() -> NoReturn:
     """Entry point. Errors are caught here, once: one sentence, no traceback. 2: usage or course files are wrong."""
     try:
@@ -44,8 +55,7 @@ def main() -> NoReturn:
     except AutograderError as error:
         _fail(str(error))
     except (KeyboardInterrupt, typer.Abort):
-        print("stopped", file=sys.stderr)
-        raise SystemExit(130) from None
+        status = _INTERRUPTED
     except Exception as error:
         if hasattr(error, "format_message"):
             _fail(error.format_message())
@@ -54,6 +64,10 @@ def main() -> NoReturn:
             "autograder: this is a fault of the autograder; no mark was given by it. Please report it.", file=sys.stderr
         )
         raise SystemExit(_OUR_FAULT) from None
+    if status == _INTERRUPTED:
+        print("stopped", file=sys.stderr, flush=True)
+        # At once: an orderly end would wait for what the workers are busy with. They end with this process.
+        os._exit(_INTERRUPTED)
     raise SystemExit(status if isinstance(status, int) else 0)
 
 
@@ -82,7 +96,9 @@ def grade(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[PATH]...", help="Notebooks, folders of notebooks, or submitted/ trees.", show_default=False
+            metavar="[PATH]...",
+            help="Notebooks, folders, submitted/ trees, or an LMS's download as folder or zip.",
+            show_default=False,
         ),
     ] = None,
     assignment: Annotated[
@@ -96,6 +112,9 @@ def grade(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", metavar="N", min=0, help="Worker processes; 0: one for each core.")
     ] = 0,
+    attempt: Annotated[
+        Attempt, typer.Option("--attempt", help="Which of a student's attempts counts, where the LMS keeps several.")
+    ] = Attempt.LAST,
     details: Annotated[
         bool, typer.Option("--details", "-d", help="Also print what each submission lost and why.")
     ] = False,
@@ -106,21 +125,38 @@ def grade(
     from autograder.report.documents import build_csv, build_document
 
     loaded, name = _choose_assignment(course, assignment)
-    sources, skipped = find_submissions(paths or _default_paths(loaded), name)
-    if csv is not None:
-        _write_text(csv, "")
+    others = [each for each in loaded.assignments if each != name]
+    sources, skipped = find_submissions(paths or _default_paths(loaded), name, choose=attempt.value, others=others)
+    if not sources:
+        _refuse_nothing(skipped)
+    if csv is not None and not os.access(csv if csv.exists() else csv.absolute().parent, os.W_OK):
+        raise UsageError(f"{csv}: cannot be written")
+    output = _keep_stdout() if json else None
     console = _build_console()
     began = time.monotonic()
     grades = _grade_with_progress(loaded, name, sources, jobs)
     seconds = time.monotonic() - began
     if csv is not None:
         _write_text(csv, build_csv(loaded.assignment(name), grades))
-    if json:
-        sys.stdout.buffer.write(build_document(loaded.id, name, grades, skipped))
-        sys.stdout.buffer.flush()
+    if output is not None:
+        with os.fdopen(output, "wb") as file:
+            file.write(build_document(loaded.id, name, grades, skipped))
     else:
         _print_grades(console, loaded, name, grades, skipped, seconds, details=details)
     raise typer.Exit(0 if all(each.status == "graded" for each in grades) else 1)
+
+
+def _refuse_nothing(skipped: "list[Skipped]") -> NoReturn:
+    """Nothing to grade is an error, and says what was found instead."""
+    found = "; ".join(f"{each.path}: {each.reason}" for each in skipped[:5])
+    raise UsageError(f"no submission was found there{f' ({found})' if found else ''}")
+
+
+def _keep_stdout() -> int:
+    """Keep standard output for the document alone: what a hidden test or a reference prints goes to standard error."""
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    return kept
 
 
 def _choose_assignment(folder: Path | None, assignment: str | None) -> "tuple[Course, str]":
@@ -189,7 +225,9 @@ def _print_grades(
 
 def _write_text(file: Path, text: str) -> None:
     try:
-        file.write_text(text, encoding="utf-8", newline="")
+        temporary = file.with_name(f".{file.name}.new")
+        temporary.write_text(text, encoding="utf-8", newline="")
+        temporary.replace(file)
     except OSError as error:
         raise UsageError(f"{file}: cannot be written ({error.strerror})") from error
 

@@ -3,7 +3,6 @@
 import difflib
 import re
 import tomllib
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -30,7 +29,7 @@ class Limits(_Model):
     """What one submission may use. Sizes in bytes, times in seconds."""
 
     cell_wall_seconds: Seconds = 10
-    cell_cpu_seconds: Seconds = 4
+    cell_cpu_seconds: Seconds = 3
     wall_seconds: Seconds = 60
     cpu_seconds: Seconds = 20
     memory_bytes: Annotated[int, Field(ge=64 * 2**20)] = 1024 * 2**20
@@ -82,6 +81,14 @@ class Assignment(_Model):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ValueError(f"{what} {twice[0]} stands there twice; each must be unique within the assignment")
+        runs = len(self.seeds) + 1
+        for what in ("wall", "cpu"):
+            cell, whole = getattr(self.limits, f"cell_{what}_seconds"), getattr(self.limits, f"{what}_seconds")
+            if whole < runs * cell:
+                raise ValueError(
+                    f"limits.{what}_seconds: expected at least {runs * cell:g}, since a cell may use "
+                    f"cell_{what}_seconds = {cell:g} in each of {runs} runs (one for each seed, one as submitted)"
+                )
         return self
 
 
@@ -186,8 +193,3 @@ def _known_keys(location: tuple[int | str, ...]) -> list[str]:
 def _did_you_mean(word: str, known: list[str]) -> str:
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f" (did you mean {near[0]}?)" if near else ""
-
-
-def is_late(assignment: Assignment, received: datetime) -> bool:
-    """Whether a submission received at this moment is after the due date."""
-    return assignment.due is not None and received > assignment.due

@@ -7,20 +7,18 @@ from types import TracebackType
 
 import msgspec
 
+from autograder.catalogue import load_catalogue
 from autograder.course import Course
-from autograder.errors import CourseError, NotebookError, SandboxError, SandboxUnavailable
+from autograder.errors import CourseError, NotebookError, SandboxError
 from autograder.intake.layouts import Source, read_submission
 from autograder.intake.notebook import parse_program
 from autograder.marking.known import KnownMistake
 from autograder.marking.score import find_status, total_exercises
 from autograder.marking.session import MarkingSession
 from autograder.mistakes import load_known
-from autograder.records import Ending, Execution, Grade, Mark, Program, Submission
+from autograder.records import Ending, Execution, Grade, Mark, Pass, Program, Submission
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import Budget, build_budget
-
-_JOINT_SHARE = 0.6
-"""Of a submission's time; the rest is kept for exercises that are run alone, so that none can use it up for others."""
 
 _DIED = (Ending.TIMEOUT, Ending.KILLED, Ending.EXITED, Ending.OUT_OF_MEMORY)
 
@@ -60,6 +58,8 @@ class Grader:
             self.sandbox = stack.enter_context(
                 Session(self.course.folder, self.assignment, sorted(self._released), lesson)
             )
+            load_catalogue(self.course, self.name)
+            self._mark_reference()
             self._stack = stack.pop_all()
         return self
 
@@ -68,29 +68,49 @@ class Grader:
     ) -> None:
         self._stack.__exit__(kind, error, trace)
 
+    def _mark_reference(self) -> None:
+        """The reference's own answers must get full marks: a broken course stops grading before it starts."""
+        tested = {test.exercise for test in self.marking.tests}
+        for exercise in self.assignment.exercises:
+            if exercise.id not in tested:
+                raise CourseError(f"{self.course.hidden_tests(self.name)}: no hidden test belongs to {exercise.id}")
+        passes = tuple(Pass(each.seed, (), dict(each.expected)) for each in self.marking.input_sets)
+        for mark in self.marking.mark(Execution(passes)):
+            if mark.outcome != "passed":
+                raise CourseError(
+                    f"the reference itself loses the hidden test {mark.name} ({mark.message} {mark.detail}); "
+                    f"look at {self.course.reference(self.name)} and at the answers in course.toml"
+                )
+
     def _read_released_cells(self) -> frozenset[str]:
         """What the released notebook's cells hold, where there is one yet."""
         released = self.course.released_notebook(self.name)
         if not released.is_file():
             return frozenset()
-        return frozenset(cell.source for cell in parse_program(released.read_bytes(), self.assignment).cells)
+        try:
+            return frozenset(cell.source for cell in parse_program(released.read_bytes(), self.assignment).cells)
+        except NotebookError as error:
+            raise CourseError(f"{released}: {error}; build it with autograder release {self.name}") from error
 
     def grade_source(self, source: Source) -> Grade:
         """Grade one file. What cannot be read or run comes back as ungraded, with the reason."""
         try:
             submission = read_submission(source)
         except NotebookError as error:
-            return Grade(source.student, source.shown, "", "ungraded", reason=str(error))
-        return self.grade_submission(submission)
+            return Grade(source.student, source.shown, "", "ungraded", reason=str(error), notes=source.notes)
+        grade = self.grade_submission(submission)
+        return msgspec.structs.replace(grade, notes=(*source.notes, *grade.notes)) if source.notes else grade
 
     def grade_submission(self, submission: Submission) -> Grade:
         """Grade one submission. What cannot be read or run comes back as ungraded, with the reason."""
         blank = Grade(submission.student, submission.path, submission.sha256, "ungraded")
         try:
             program = parse_program(submission.data, self.assignment)
-            return self._grade_program(program, blank)
-        except SandboxUnavailable:
-            raise
+            try:
+                return self._grade_program(program, blank)
+            except SandboxError:
+                # The fork server may have died under it, which is no fault of the submission: once more in a new one.
+                return self._grade_program(program, blank)
         except (NotebookError, SandboxError, CourseError) as error:
             return msgspec.structs.replace(blank, reason=str(error))
         except Exception as error:
@@ -100,9 +120,10 @@ class Grader:
             return msgspec.structs.replace(blank, reason=reason)
 
     def _grade_program(self, program: Program, blank: Grade) -> Grade:
-        left = build_budget(self.assignment)
         inputs = [(input_set.seed, input_set.inputs) for input_set in self.marking.input_sets]
-        joint = self._spend(left, _JOINT_SHARE, lambda budget: self.sandbox.execute(program, inputs, budget))
+        joint = self.sandbox.execute(program, inputs, build_budget(self.assignment))
+        # As much again, shared out among the exercises that are run alone, so that none uses it up for others.
+        left = build_budget(self.assignment)
         marks = self.marking.mark(joint, program, self.load_known)
         notes = [*program.notes, *joint.notes]
         best: dict[str, Outcome] = {}
@@ -135,7 +156,10 @@ class Grader:
     def load_known(self) -> tuple[KnownMistake, ...]:
         """The known mistakes of the assignment, from the first lost mark on."""
         if self._known is None:
-            self._known = load_known(self.course, self.name, self.sandbox, self.marking.input_sets)
+            try:
+                self._known = load_known(self.course, self.name, self.sandbox, self.marking.input_sets)
+            except (SandboxError, OSError):
+                return ()  # explanations never decide whether there is a mark; the next submission tries again
         return self._known
 
     def _judge(self, exercise: str, program: Program, execution: Execution, marks: tuple[Mark, ...]) -> Outcome:
@@ -156,9 +180,9 @@ class Grader:
         others = {
             number for number, cell in enumerate(program.cells) if cell.exercises and exercise not in cell.exercises
         }
-        if not others:
-            return None
         died = {run.cell for one_pass in joint.passes for run in one_pass.runs if run.ending in _DIED}
+        # A helper that hangs would hang again, on the time of this exercise.
+        others |= {cell for cell in died if not program.cells[cell].exercises}
         if any(exercise in program.cells[cell].exercises for cell in died):
             # An endless loop is not paid for twice.
             left.cell_cpu = max(0.5, self.assignment.limits.cell_cpu_seconds / 4)
@@ -166,7 +190,9 @@ class Grader:
             left.cell_cpu = self.assignment.limits.cell_cpu_seconds
         inputs = [(input_set.seed, input_set.inputs) for input_set in self.marking.input_sets]
         execution = self._spend(
-            left, share, lambda budget: self.sandbox.execute(program, inputs, budget, skip=others, evidence=False)
+            left,
+            share,
+            lambda budget: self.sandbox.execute(program, inputs, budget, skip=others, evidence=False, reset=True),
         )
         return self._judge(
             exercise, program, execution, self.marking.mark(execution, program, self.load_known, exercise)

@@ -13,7 +13,7 @@ import msgspec
 
 from autograder.catalogue import Mistake, load_catalogue
 from autograder.course import Course
-from autograder.guest.wire import WireValue
+from autograder.guest.wire import WireError, WireValue
 from autograder.marking.known import KnownMistake
 from autograder.marking.reference import InputSet
 from autograder.records import Answers
@@ -22,6 +22,7 @@ from autograder.sandbox.values import build_wire_value, read_value
 from autograder.solution import batch_by_exercise, execute_codes, is_shared_safely
 
 _FOLDER = ".autograder"
+_DIGEST_LENGTH = 16
 _RUNNING = ("guest", "sandbox", "intake")
 """Parts of this package that decide what code gives."""
 _PACKAGES = ("numpy", "ipython", "msgspec")
@@ -98,17 +99,18 @@ def _digest(course: Course, name: str) -> str:
             digest.update(file.read_bytes() + b"\0")
     digest.update(course.assignment(name).model_dump_json().encode())
     digest.update(repr([(each, metadata.version(each)) for each in _PACKAGES]).encode())
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:_DIGEST_LENGTH]
 
 
 def _read_kept(file: Path) -> dict[str, list[Answers]] | None:
     try:
         kept = _KEPT.decode(file.read_bytes())
-    except (OSError, msgspec.MsgspecError):
+        return {
+            key: [{name: read_value(value) for name, value in one.items()} for one in each]
+            for key, each in kept.items()
+        }
+    except (OSError, msgspec.MsgspecError, WireError):
         return None
-    return {
-        key: [{name: read_value(value) for name, value in one.items()} for one in each] for key, each in kept.items()
-    }
 
 
 def _write_kept(file: Path, kept: dict[str, list[Answers]]) -> None:
@@ -119,7 +121,7 @@ def _write_kept(file: Path, kept: dict[str, list[Answers]]) -> None:
     }
     with contextlib.suppress(OSError):
         file.parent.mkdir(exist_ok=True)
-        for old in file.parent.glob(f"{file.name.rpartition('-')[0]}-*.msgpack"):
+        for old in file.parent.glob(f"{file.name.rpartition('-')[0]}-{'?' * _DIGEST_LENGTH}.msgpack"):
             old.unlink(missing_ok=True)
         handle, temporary = tempfile.mkstemp(dir=file.parent)
         with os.fdopen(handle, "wb") as target:

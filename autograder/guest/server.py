@@ -22,7 +22,7 @@ from . import ipython, runner, walls, wire
 def serve(settings: wire.Settings) -> None:
     """Serve submissions until the control socket closes."""
     control = socket.socket(fileno=settings.control)
-    filter_bytes = _read_all(settings.filter)
+    filter_bytes = settings.filter
     for module in settings.preload:
         importlib.import_module(module)
     ipython.start_shell()
@@ -59,6 +59,7 @@ def serve(settings: wire.Settings) -> None:
 
 
 def _read_all(fd: int) -> bytes:
+    os.lseek(fd, 0, os.SEEK_SET)
     with os.fdopen(fd, "rb") as file:
         return file.read()
 
@@ -108,5 +109,5 @@ def _report_fault(reply_fd: int, stage: str, error: BaseException) -> None:
 
 
 def main() -> None:
-    """Entry point inside the wall: settings as JSON in the first argument."""
-    serve(msgspec.json.decode(sys.argv[1], type=wire.Settings))
+    """Entry point inside the wall. The first argument names a descriptor that holds the settings."""
+    serve(msgspec.msgpack.decode(_read_all(int(sys.argv[1])), type=wire.Settings))

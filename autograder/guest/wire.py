@@ -42,14 +42,15 @@ class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What a fork server is started with, as JSON: descriptors, what to import and compile once, limits.
+    """What a fork server is started with: its control socket, the system call filter, what to import and compile
+    once, limits.
 
     cells: sources of the released notebook; most submissions carry them unchanged.
     lesson: the names that an input set gives.
     """
 
     control: int
-    filter: int
+    filter: bytes
     preload: tuple[str, ...]
     cells: tuple[str, ...]
     lesson: tuple[str, ...]

@@ -27,7 +27,9 @@ _OTHER_LANGUAGES = re.compile(
 _OWN_SCOPE = "timeit"
 _TIMED = re.compile(r"([ \t]*)%time[ \t]+(?=\S)")
 _MAGIC_VALUE = re.compile(r"([^=!%'\"#]+=[ \t]*)[!%]")
-_MAGIC_LINE = re.compile(r"([ \t]*)(?:[%!]|\?{0,2}[%\w.*]*\?{1,2}[ \t]*\Z|\?)")
+_MAGIC_LINE = re.compile(
+    r"([ \t]*)(?:[%!]|\?{0,2}[%\w.*]*\?{1,2}[ \t]*\Z|\?|(?:pip[\d.]*|conda|mamba|micromamba|uv)[ \t]+(?:un)?install\b)"
+)
 _AFTER_NUMBER = ":.-\u2013\u2014)/|,;="
 _EQUALS = re.compile(r"(?<![=!<>:])=(?!=)")
 _MARKER = re.compile(
@@ -135,12 +137,25 @@ def _first_lines(node: ast.stmt) -> list[int]:
     return [node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))]
 
 
-def _find_names(source: str, parse: bool) -> Names:
+def find_foreign_magic(source: str) -> str:
+    """The cell magic through which a cell assigns no names (`bash`, `timeit`); empty where there is none."""
+    return _skip_magics(source)[0]
+
+
+def _skip_magics(source: str) -> tuple[str, int]:
+    """A magic that keeps a cell from assigning names, and where the text after its magics begins."""
     begin = 0
     while match := _CELL_MAGIC.match(source, begin):
         if match[1] == _OWN_SCOPE or _OTHER_LANGUAGES.fullmatch(match[1]):
-            return Names()
+            return match[1], begin
         begin = match.end()
+    return "", begin
+
+
+def _find_names(source: str, parse: bool) -> Names:
+    magic, begin = _skip_magics(source)
+    if magic:
+        return Names()
     rest = source[begin:]
     tree = parse_source(rest) if parse else None
     found = _Found()

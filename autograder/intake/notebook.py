@@ -12,7 +12,8 @@ import msgspec
 
 from autograder.course import Assignment, Exercise
 from autograder.errors import NotebookError
-from autograder.intake.names import Names, find_markers, find_names, split_source
+from autograder.intake.calls import note_calls
+from autograder.intake.names import Names, find_foreign_magic, find_markers, find_names, split_source
 from autograder.records import Cell, Program
 
 MAX_CELLS = 5_000
@@ -78,6 +79,7 @@ def parse_program(data: bytes, assignment: Assignment) -> Program:
     notebook = _parse_json(text)
     cells = _read_cells(notebook, notes)
     _note_language(notebook, notes)
+    notes += note_calls([(index, cell.source) for index, cell in enumerate(cells) if cell.kind == "code"])
     parts = _split_cells(cells, assignment, notes)
     exercises = _assign_exercises(parts, assignment, notes)
     program = tuple(
@@ -210,6 +212,11 @@ def _note_language(notebook: dict[str, Any], notes: list[str]) -> None:
     if isinstance(language, str) and language and not language.lower().startswith(("python", "ipython")):
         shown = "".join(letter for letter in language[:30] if letter.isprintable())
         notes.append(f'The notebook names the language "{shown}"; its cells were run as Python.')
+    info = metadata.get("language_info") if isinstance(metadata, dict) else None
+    name = kernel.get("name") if isinstance(kernel, dict) else None
+    version = info.get("version") if isinstance(info, dict) and info.get("name") == "python" else None
+    if name == "python2" or (isinstance(version, str) and version.startswith("2.")):
+        notes.append("The notebook was made for Python 2; its cells were run as Python 3.")
 
 
 def _split_cells(cells: list[_RawCell], assignment: Assignment, notes: list[str]) -> list[_Part]:
@@ -308,4 +315,6 @@ def _note_exercise(number: int, exercise: Exercise, parts: list[_Part], own: lis
         answers = number in part.numbers and part.names.filled.intersection(exercise.answers)
         if part.kind in ("markdown", "raw") and (answers or part.grade_id == exercise.id):
             return [*notes, f"Exercise {number}: the answer stands in a {part.kind} cell and was not run."]
+    if magic := next(filter(None, (find_foreign_magic(part.source) for part in own)), ""):
+        return [*notes, f"Exercise {number}: its cell begins with %%{magic}, which leaves no answers behind."]
     return notes if own else [*notes, f"Exercise {number} was not found."]

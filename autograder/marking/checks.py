@@ -9,7 +9,7 @@ import numpy as np
 from autograder.marking.answers import Answers, CheckFailed, get_sheet
 from autograder.marking.compare import TOLERANCE, find_copy, is_close, is_usable
 
-__all__ = ["check_close", "check_equal", "check_step", "require"]
+__all__ = ["check_close", "check_equal", "check_step", "is_usable", "require"]
 
 
 def require(condition: bool, rationale: str, *, hint: str = "", detail: str = "") -> None:
@@ -64,13 +64,13 @@ def check_step(
     mine = own(**chain.values)
     if not isinstance(value, np.ndarray):
         check_equal(answers, name, mine)
-    elif is_close(value, mine, tolerance):
-        copied = find_copy(value, vars(get_sheet(answers).inputs), tolerance)
+    elif is_usable(mine) and is_close(value, mine, tolerance):
+        copied = find_copy(value, vars(get_sheet(answers).inputs), right, tolerance)
         if copied is not None and not chain.any_right:
             raise CheckFailed(f"`{name}` is the lesson's `{copied}`, unchanged.", name=name, wanted=right)
     else:
         raise _build_failure(name, value, mine)
-    get_sheet(answers).notes.append(f"`{name}` was judged on your own {_join(chain.carried)}.")
+    get_sheet(answers).notes.append(f"`{name}` was judged on your own `{chain.carried[-1]}`.")
 
 
 class _Chain:
@@ -96,7 +96,7 @@ def _judge_chain(answers: Answers, expected: SimpleNamespace, after: Sequence[st
         elif is_close(value, right, tolerance):
             chain.any_right = True
         elif is_usable(value) and (
-            chain.any_right or find_copy(value, vars(get_sheet(answers).inputs), tolerance) is None
+            chain.any_right or find_copy(value, vars(get_sheet(answers).inputs), right, tolerance) is None
         ):
             chain.values[name] = value
             chain.carried.append(name)
@@ -106,10 +106,6 @@ def _judge_chain(answers: Answers, expected: SimpleNamespace, after: Sequence[st
 def _build_failure(name: str, value: np.ndarray, wanted: np.ndarray) -> CheckFailed:
     detail = _describe_difference(value, wanted)
     return CheckFailed(f"`{name}` has other values than this step gives.", detail=detail, name=name, wanted=wanted)
-
-
-def _join(names: Sequence[str]) -> str:
-    return " and ".join(f"`{name}`" for name in names)
 
 
 def _describe_difference(value: np.ndarray, wanted: np.ndarray) -> str:

@@ -28,7 +28,7 @@ from autograder.marking.diagnosis.parts import (
 from autograder.marking.diagnosis.scalars import explain_scalar
 from autograder.marking.diagnosis.shapes import explain_shape, has_right_numbers
 from autograder.marking.diagnosis.sources import explain_lesson_name, explain_own_name, explain_source
-from autograder.records import CellRun, Missing
+from autograder.records import CellRun, Ending, Missing
 
 __all__ = ["MOST", "Difference", "Explanation", "explain"]
 
@@ -61,6 +61,7 @@ def explain(
     published_seed: int,
     errors: Sequence[CellRun] = (),
     assigned: Sequence[str] = (),
+    declared: Sequence[str] = (),
 ) -> tuple[Explanation, ...]:
     """At most two explanations of a failed test, most specific first; none when nothing certain can be said.
 
@@ -69,15 +70,18 @@ def explain(
     passed_seeds: the input sets on which the test passed.
     errors: how the exercise's cells ended, on any input set; their texts are never quoted.
     assigned: the names that the exercise's cells assign.
+    declared: the names of all answers of the exercise.
     """
     chosen = _choose_answer(differences)
     if not chosen:
         return ()
     only_published = published_seed in passed_seeds and all(each.seed != published_seed for each in chosen)
+    if any(run.ending not in (Ending.OK, Ending.ERROR) for run in errors):
+        only_published = False  # what was ended did not get to the other inputs
     if any(isinstance(each.value, Missing) for each in chosen):
         if not all(isinstance(each.value, Missing) for each in chosen) and not errors:
             return ()
-        return explain_missing(chosen, errors, assigned, published_passed=only_published)
+        return explain_missing(chosen, errors, assigned, declared, published_passed=only_published)
     with np.errstate(all="ignore"):
         found = _explain_value(chosen, published_seed)
     guessed = not found or found[0].kind == "opposite-bool"

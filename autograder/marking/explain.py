@@ -74,7 +74,7 @@ def build_mark(test: HiddenTest, verdict: Verdict, attempt: Attempt | None = Non
     failure = next(failure for failure in verdict.failures if failure is not None)
     if attempt is None:
         return msgspec.structs.replace(
-            mark, message=f"{test.claim} {failure.rationale}", hint=failure.hint, detail=failure.detail
+            mark, message=build_message(test.claim, failure.rationale), hint=failure.hint, detail=failure.detail
         )
     mistake = _find_known(test, verdict, attempt, known) if known else None
     explanations = _explain_numbers(test, verdict, attempt)
@@ -85,11 +85,16 @@ def build_mark(test: HiddenTest, verdict: Verdict, attempt: Attempt | None = Non
     kinds = [each.kind for each in explanations]
     return msgspec.structs.replace(
         mark,
-        message=f"{test.claim} {rationale}".strip(),
+        message=build_message(test.claim, rationale),
         hint=hint,
         detail=failure.detail,
         explanations=tuple([f"mistake:{mistake.id}", *kinds] if mistake else kinds),
     )
+
+
+def build_message(claim: str, rationale: str) -> str:
+    """What a student reads of a lost mark: what was asked, and what was found."""
+    return f"Asked: {claim} Found: {rationale}" if rationale else f"Asked: {claim}"
 
 
 def _find_known(test: HiddenTest, verdict: Verdict, attempt: Attempt, known: Known | None) -> KnownMistake | None:
@@ -109,7 +114,7 @@ def _explain_numbers(test: HiddenTest, verdict: Verdict, attempt: Attempt) -> Se
         if failure is None:
             passed.append(case.seed)
         elif failure.name:
-            differences.append(_build_difference(case, failure))
+            differences.append(_build_difference(case, failure, attempt.answers[test.exercise]))
     if not differences or len({each.name for each in differences}) > 1:
         return ()
     return explain(
@@ -118,10 +123,11 @@ def _explain_numbers(test: HiddenTest, verdict: Verdict, attempt: Attempt) -> Se
         published_seed=attempt.cases[0].seed,
         errors=attempt.errors[test.exercise],
         assigned=attempt.assigned[test.exercise],
+        declared=attempt.answers[test.exercise],
     )
 
 
-def _build_difference(case: Case, failure: CheckFailed) -> Difference:
+def _build_difference(case: Case, failure: CheckFailed, names: Sequence[str]) -> Difference:
     sheet = get_sheet(case.answers)
     return Difference(
         seed=case.seed,
@@ -130,7 +136,7 @@ def _build_difference(case: Case, failure: CheckFailed) -> Difference:
         value=sheet.raw.get(failure.name, Missing()),
         wanted=failure.wanted,
         inputs=vars(case.inputs),
-        answers=dict(sheet.raw),
+        answers={name: sheet.raw[name] for name in names if name in sheet.raw},
     )
 
 

@@ -44,6 +44,8 @@ def find_mistake(
             return each
     if errors and any(each.raises for each in candidates):
         candidates = [each for each in candidates if each.raises]
+    if not any(name in mine and not isinstance(mine[name], Missing) for mine in answers for name in read):
+        return None  # that nothing is there fits too much
     near = [each for each in candidates if read and equal_everywhere(answers, each.answers, read)]
     return near[0] if len({each.hint for each in near}) == 1 else None
 

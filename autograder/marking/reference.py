@@ -7,6 +7,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from autograder.course import Assignment, Course
 from autograder.errors import CourseError
@@ -19,10 +20,6 @@ class InputSet(msgspec.Struct, frozen=True):
     inputs: dict[str, Any]
     expected: dict[str, Any]
 
-    def copy_inputs(self) -> dict[str, Any]:
-        """The lesson's names with values of their own."""
-        return {name: _copy(value) for name, value in self.inputs.items()}
-
 
 def load_reference(file: Path) -> ModuleType:
     """Import `reference.py` from a file. `CourseError` names what is wrong with it."""
@@ -32,7 +29,7 @@ def load_reference(file: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise CourseError(f"{file}: cannot be imported ({type(error).__name__}: {error})") from error
     return module
 
@@ -57,14 +54,21 @@ def build_input_set(assignment: Assignment, reference: ModuleType, seed: int) ->
             expected |= {name: answers[name] for name in exercise.answers}
     except CourseError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise CourseError(f"{file}: fails with seed {seed} ({type(error).__name__}: {error})") from error
     return InputSet(seed, dict(inputs), expected)
 
 
 def build_namespace(values: Mapping[str, Any]) -> SimpleNamespace:
-    """Values by name as attributes, each a copy of its own."""
-    return SimpleNamespace(**{name: _copy(value) for name, value in values.items()})
+    """Values by name as attributes. Arrays cannot be written to: what one hidden test changed, another would see."""
+    return SimpleNamespace(**{name: _freeze(value) for name, value in values.items()})
+
+
+def _freeze(value: Any) -> Any:
+    copy = _copy(value)
+    if isinstance(copy, np.ndarray):
+        copy.flags.writeable = False
+    return copy
 
 
 def _copy(value: Any) -> Any:

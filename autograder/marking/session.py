@@ -226,13 +226,17 @@ def describe_test(item: pytest.Item) -> HiddenTest:
         raise CourseError(
             f'{where}: it does not say its exercise; put pytestmark = pytest.mark.exercise("id") in the file'
         )
-    if points is None or len(points.args) != 1 or not points.args[0] >= 0:
+    if points is None or len(points.args) != 1 or not _is_points(points.args[0]):
         raise CourseError(f"{where}: it does not say its points; write @pytest.mark.points(1) above it")
     text = (getattr(getattr(item, "obj", None), "__doc__", None) or "").strip()
     if not text:
         raise CourseError(f"{where}: it has no docstring, which is the sentence that a student reads")
     claim = " ".join(text.split("\n\n")[0].split())
     return HiddenTest(item.name, str(exercise.args[0]), float(points.args[0]), claim)
+
+
+def _is_points(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
 
 
 def find_assignment(course: Course, path: Path) -> str:

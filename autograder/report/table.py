@@ -10,6 +10,8 @@ from autograder.course import Assignment
 from autograder.records import Ending, ExerciseGrade, Grade, Skipped
 from autograder.report.documents import count_explanations
 
+_LONGEST_NAME = 40
+
 
 def build_table(title: str, assignment: Assignment, grades: Sequence[Grade]) -> Table:
     """One row a submission, one column an exercise: autograded points and how the exercise ended."""
@@ -20,7 +22,8 @@ def build_table(title: str, assignment: Assignment, grades: Sequence[Grade]) -> 
     table.add_column("Written", justify="right", no_wrap=True)
     table.add_column("Score", justify="right", no_wrap=True)
     for grade in grades:
-        student = Text(show_safely(grade.student))
+        name = show_safely(grade.student)
+        student = Text(name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}...")
         if grade.status != "graded":
             blanks = [Text("-", style="dim")] * len(assignment.exercises)
             table.add_row(student, *blanks, "", Text("ungraded", style="bold magenta"))

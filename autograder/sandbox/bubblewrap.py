@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from autograder.errors import SandboxUnavailable
-from autograder.guest.wire import DEVICES, Settings
+from autograder.guest.wire import DEVICES
 
 GUEST = Path(__file__).resolve().parent.parent / "guest"
 STUDENT_PACKAGES = ("numpy", "IPython", "msgspec")
@@ -85,12 +85,12 @@ def build_command(
     binds: Sequence[Bind],
     package_path: Sequence[str],
     hidden: Sequence[str],
-    settings: Settings,
+    settings: int,
 ) -> list[str]:
     """The argv that starts a fork server behind the outer wall.
 
     hidden: folders inside that are covered by empty ones, see `find_hidden`.
-    settings: what the fork server is started with.
+    settings: the descriptor that holds what the fork server is started with.
     """
     command = [bubblewrap]
     for namespace in ("user", "ipc", "pid", "net", "uts", "cgroup-try"):

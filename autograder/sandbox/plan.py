@@ -7,8 +7,20 @@ from autograder.guest.wire import Job, PlannedCell
 from autograder.records import Program
 
 
-def build_job(program: Program, assignment: Assignment, lesson: Collection[str]) -> Job:
-    """The job for a program. `lesson` are the names that an input set gives."""
+def build_job(
+    program: Program,
+    assignment: Assignment,
+    lesson: Collection[str],
+    given: Collection[str] = (),
+    *,
+    reset: bool = False,
+) -> Job:
+    """The job for a program. `lesson` are the names that an input set gives, `given` the released cells.
+
+    A released cell that assigns lesson's names is of the prelude wherever it stands, since a copy of it is no
+    choice of the student's. With `reset` a released cell between two exercises also ends what was assigned
+    above it, as it does when the notebook is run in Jupyter.
+    """
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for number, cell in enumerate(program.cells):
@@ -21,12 +33,15 @@ def build_job(program: Program, assignment: Assignment, lesson: Collection[str])
     opens = start < len(program.cells) and 2 * len(set(program.cells[start].assigns) & set(lesson)) > len(lesson)
     cells = []
     for number, cell in enumerate(program.cells):
-        between = not cell.exercises and number > start
+        copied = not cell.exercises and cell.source in given and any(name in lesson for name in cell.assigns)
+        between = (
+            not cell.exercises and number > start and not copied and not (reset and _is_reset(program, number, given))
+        )
         cells.append(
             PlannedCell(
                 number=number,
                 source=cell.source,
-                prelude=number < start or (opens and number == start),
+                prelude=number < start or copied or (opens and number == start),
                 bind_before=any(first[exercise] == number for exercise in cell.exercises),
                 collect=_join(answers[exercise] for exercise in cell.exercises),
                 ends=_join(answers[exercise] for exercise in cell.exercises if last[exercise] == number),
@@ -39,6 +54,16 @@ def build_job(program: Program, assignment: Assignment, lesson: Collection[str])
         output_bytes=assignment.limits.output_bytes,
         answer_bytes=assignment.limits.answer_bytes,
     )
+
+
+def _is_reset(program: Program, number: int, given: Collection[str]) -> bool:
+    """Whether a released cell stands between this cell and the next exercise."""
+    for cell in program.cells[number + 1 :]:
+        if cell.exercises:
+            return False
+        if cell.source in given and not cell.check:
+            return True
+    return False
 
 
 def _join(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

@@ -196,7 +196,10 @@ class Progress:
                 }
             passes.append(Pass(seed, tuple(runs[cell] for cell in sorted(runs)), self._answers[number]))
         evidence = {run.cell: run for run in (*self._died.values(), *self._runs.get(len(self._input_sets), ()))}
+        dead = [(self._program.cells[n], run) for n, run in self._died.items() if not self._program.cells[n].exercises]
+        notes = [f"Cell {cell.index + 1} was ended ({run.text}); what it defines is missing." for cell, run in dead]
         return Execution(
+            notes=tuple(notes),
             passes=tuple(passes),
             outputs=tuple(self._outputs),
             evidence=tuple(evidence[cell] for cell in sorted(evidence)),

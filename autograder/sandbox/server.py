@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -50,7 +51,7 @@ class Clone(msgspec.Struct):
 
 
 class ForkServer:
-    """A running fork server. Serves one submission at a time; a context manager."""
+    """A running fork server. Serves one submission at a time, until it is closed."""
 
     def __init__(
         self, course_folder: Path, assignment: Assignment, cells: Sequence[str], lesson: Sequence[str]
@@ -61,36 +62,40 @@ class ForkServer:
                 "bubblewrap is not installed, and student code is not run without a sandbox; "
                 "install it (Debian, Ubuntu: apt-get install bubblewrap) and see `autograder doctor`"
             )
-        self._log = os.memfd_create("sandbox-log")
-        self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        filter_fd = _write_filter()
-        with inside:
-            limits = assignment.limits
-            settings = wire.Settings(
-                control=inside.fileno(),
-                filter=filter_fd,
-                preload=assignment.preload,
-                cells=tuple(cells),
-                lesson=tuple(lesson),
-                disk_bytes=limits.disk_bytes,
-                files=limits.files,
-                memory_bytes=limits.memory_bytes,
-                processes=limits.processes,
-                cpu_seconds=int(limits.cpu_seconds),
-            )
-            binds, package_path = list_binds(assignment.preload)
-            hidden = find_hidden(course_folder, binds)
-            command = _build_start(bubblewrap, binds, package_path, hidden, settings)
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=self._log,
-                pass_fds=(inside.fileno(), filter_fd),
-                cwd="/",
-            )
-        os.close(filter_fd)
-        self._wait_until_ready()
+        limits = assignment.limits
+        binds, package_path = list_binds(assignment.preload)
+        hidden = find_hidden(course_folder, binds)
+        with ExitStack() as stack:
+            self._log = _make_memory_file("sandbox-log", stack)
+            self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            stack.callback(self._control.close)
+            with inside:
+                settings = wire.Settings(
+                    control=inside.fileno(),
+                    filter=build_filter(),
+                    preload=assignment.preload,
+                    cells=tuple(cells),
+                    lesson=tuple(lesson),
+                    disk_bytes=limits.disk_bytes,
+                    files=limits.files,
+                    memory_bytes=limits.memory_bytes,
+                    processes=limits.processes,
+                    cpu_seconds=int(limits.cpu_seconds),
+                )
+                with ExitStack() as started:
+                    settings_fd = _make_memory_file("sandbox-settings", started)
+                    os.write(settings_fd, msgspec.msgpack.encode(settings))
+                    self._process = subprocess.Popen(
+                        _build_start(bubblewrap, binds, package_path, hidden, settings_fd),
+                        stdin=subprocess.DEVNULL,
+                        stdout=self._log,
+                        stderr=self._log,
+                        pass_fds=(inside.fileno(), settings_fd),
+                        cwd="/",
+                    )
+            stack.callback(self._end)
+            self._wait_until_ready()
+            self._resources = stack.pop_all()
 
     def _wait_until_ready(self) -> None:
         self._control.settimeout(START_SECONDS)
@@ -99,7 +104,7 @@ class ForkServer:
         except TimeoutError:
             ready = b""
         if ready != b"r":
-            self.close()
+            self._end()
             said = os.pread(self._log, 4000, 0).decode("utf-8", "replace").strip() or "it said nothing"
             reason = said.splitlines()[-1]
             raise SandboxUnavailable(
@@ -139,26 +144,21 @@ class ForkServer:
             raise SandboxError("the sandbox's fork server does not answer") from error
         return os.waitstatus_to_exitcode(status), user + system
 
-    def close(self) -> None:
-        """End the server and everything inside."""
+    def _end(self) -> None:
         self._control.close()
         self._process.kill()
         self._process.wait()
 
-    def __enter__(self) -> "ForkServer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-        os.close(self._log)
+    def close(self) -> None:
+        """End the server and everything inside."""
+        self._resources.close()
 
 
-def _write_filter() -> int:
-    """A pipe that holds the filter; it fits the pipe's buffer."""
-    read_end, write_end = os.pipe2(os.O_CLOEXEC)
-    os.write(write_end, build_filter())
-    os.close(write_end)
-    return read_end
+def _make_memory_file(name: str, stack: ExitStack) -> int:
+    """A file in memory that is gone with the stack."""
+    fd = os.memfd_create(name)
+    stack.callback(os.close, fd)
+    return fd
 
 
 def _build_start(
@@ -166,7 +166,7 @@ def _build_start(
     binds: Sequence[Bind],
     package_path: Sequence[str],
     hidden: Sequence[str],
-    settings: wire.Settings,
+    settings: int,
 ) -> list[str]:
     if os.geteuid() != 0:
         return build_command(bubblewrap, binds, package_path, hidden, settings)

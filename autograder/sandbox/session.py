@@ -41,7 +41,7 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         if self._server is not None:
-            self._server.__exit__()
+            self._server.close()
             self._server = None
 
     def _start(self) -> ForkServer:
@@ -57,16 +57,17 @@ class Session:
         *,
         skip: Collection[int] = (),
         evidence: bool = True,
+        reset: bool = False,
     ) -> Execution:
         """Run a program on all input sets, the first of which is the published one.
 
         skip: indices of cells that are left out altogether. With `evidence` the notebook is also run as
-        submitted. After a death the rest is run again without the cell that was running. The budget
-        shrinks by what was used. `SandboxError` when the sandbox itself fails.
+        submitted; for `reset` see `plan.build_job`. After a death the rest is run again without the cell that
+        was running. The budget shrinks by what was used. `SandboxError` when the sandbox itself fails.
         """
         lesson = input_sets[0][1].keys()
         progress = Progress(self._assignment, program, input_sets, frozenset(skip), evidence)
-        job = build_job(program, self._assignment, lesson)
+        job = build_job(program, self._assignment, lesson, self._cells, reset=reset)
         while progress.steps and budget.wall > 0 and budget.cpu > 0:
             began = time.monotonic()
             try:

@@ -103,7 +103,7 @@ def test_the_table_shows_each_student_and_details_say_what_was_lost(class_folder
     assert done.returncode == 0
     assert re.search(r"ben.*0/4.*5/5.*0/4 error.*5 / 15", done.stdout)
     assert re.search(r"cleo.*not-attempted", done.stdout)
-    assert "shared-key, 1 lost: `Wk_shared` is the matrix of the queries." in done.stdout
+    assert "shared-key, 1 lost: Asked: `Wk_shared` is the matrix of the queries." in done.stdout
 
 
 def test_an_nbgrader_tree_names_the_students_by_their_folders(class_folder, tmp_path) -> None:
@@ -121,11 +121,8 @@ def test_a_broken_hidden_test_is_never_a_zero(class_folder, tmp_path) -> None:
     file = tmp_path / "tests" / "hidden" / "qkv" / "test_shared_key.py"
     text = file.read_text()
     file.write_text(text.replace("check_close(answers, ", "1 / 0, (answers, "))
-    done = run("grade", class_folder / "ada.ipynb", "--json", "--course", tmp_path)
-    assert done.returncode == 1
-    result = json.loads(done.stdout)["results"][0]
-    assert (result["status"], result["score"]) == ("ungraded", None)
-    assert "test_key_matrix_is_the_query_matrix is broken" in result["reason"]
+    said = complain(run("grade", class_folder / "ada.ipynb", "--json", "--course", tmp_path))
+    assert "test_key_matrix_is_the_query_matrix is broken" in said
     file.write_text(text.replace("import pytest", "import pytest as"))
     assert "test_shared_key.py" in complain(run("grade", class_folder / "ada.ipynb", "--json", "--course", tmp_path))
     file.write_text(text)

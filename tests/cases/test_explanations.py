@@ -31,7 +31,7 @@ ROWS = {
     "symmetry of softmax weights": ("symmetry-of-the-weights", "test_symmetry_is_reported", None),
     "allclose by broadcasting": ("symmetry-by-broadcasting", "test_symmetry_is_reported", None),
     "if S == S.T": ("symmetry-in-an-if", "test_symmetry_is_reported", "ambiguous-truth"),
-    "only printed": ("shared-key-printed-only", "test_keys_are_recomputed", "not-assigned"),
+    "only printed": ("shared-key-printed-only", "test_keys_are_recomputed", "not-attempted"),
     "causal mask": ("causal-mask-infinite", "test_scores_are_recomputed", "causal-mask"),
     "seed before each draw": ("seeded-before-each-draw", "test_matrices_have_six_columns", None),
     "parameters with biases": ("parameters-with-biases", "test_parameters_are_counted", None),

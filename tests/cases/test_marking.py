@@ -124,7 +124,7 @@ def execute(bench, data):
         ("Wk_shared = Wq.T.copy()", ()),
         ("Wk_shared = Wk", KEY_TESTS),
         ("Wk_shared = Wq * np.nan", KEY_TESTS),
-        ("Wk_shared = np.ones((C, hs))", KEY_TESTS[:2]),
+        ("Wk_shared = np.ones((C, hs))", KEY_TESTS[:3]),
         ("Wk_shared = Wq.tolist()", ()),
         ("Wk_shared = Wq.astype('float32')", ()),
         ("Wk_shared = Wq.astype('float16')", KEY_TESTS[:1]),
@@ -177,17 +177,32 @@ FAILING_TESTS = {
 
 
 @pytest.mark.parametrize("line", FAILING_TESTS.values(), ids=FAILING_TESTS.keys())
-def test_a_hidden_test_that_breaks_leaves_the_submission_ungraded(broken, bench, line) -> None:
+def test_a_hidden_test_that_breaks_is_an_error_of_the_course(broken, line) -> None:
     file = broken / HIDDEN / "test_shared_key.py"
     change(file, "    check_close(answers, ", f"    {line}\n    check_close(answers, ")
     change(file, "(answers, expected):", "(answers, expected, inputs):")
+    with (
+        pytest.raises(CourseError, match="test_key_matrix_is_the_query_matrix is broken"),
+        Grader(load_course(broken), "qkv"),
+    ):
+        pass
+
+
+def test_a_hidden_test_that_breaks_on_ones_answers_leaves_the_submission_ungraded(broken, bench) -> None:
+    file = broken / HIDDEN / "test_shared_key.py"
+    change(
+        file,
+        "    check_close(answers, ",
+        "    1 / int((answers.Wk_shared == expected.Wk_shared).all())\n    check_close(answers, ",
+    )
+    change(file, "(answers, expected):", "(answers, expected, inputs):")
+    wrong = bench.fill({"shared-key": "Wk_shared = np.arange(C * hs).reshape(C, hs)"})
     with Grader(load_course(broken), "qkv") as grader:
-        for _ in range(2):
-            grade = grader.grade_submission(Submission("ada", "ada.ipynb", bench.source, "0" * 64))
-            assert (grade.status, grade.score, grade.exercises) == ("ungraded", None, ())
-            assert grade.reason is not None
-            assert "test_key_matrix_is_the_query_matrix" in grade.reason
-            assert "broken" in grade.reason
+        for data, status in ((wrong, "ungraded"), (bench.source, "graded"), (wrong, "ungraded")):
+            grade = grader.grade_submission(Submission("ada", "ada.ipynb", data, "0" * 64))
+            assert grade.status == status, grade.reason
+        assert grade.reason is not None
+        assert "test_key_matrix_is_the_query_matrix is broken" in grade.reason
 
 
 TESTS, REFERENCE, COURSE = HIDDEN / "test_head_size.py", Path("solutions/qkv/reference.py"), Path("course.toml")

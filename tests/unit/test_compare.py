@@ -85,7 +85,10 @@ def test_an_own_tolerance_replaces_the_usual_one() -> None:
     ("array", "usable"),
     [
         (np.array([1.0, 2.0]), True),
-        (np.array([[0.0, 0.0], [0.0, 1e-300]]), True),
+        (np.array([[0.0, 0.0], [0.0, 1e-9]]), True),
+        (np.array([[0.0, 0.0], [0.0, 1e-300]]), False),
+        (np.array([[1.0, 1.0], [1.0, 1.0 + 1e-12]]), False),
+        (np.array([[1.0, 1.0], [2.0, 2.0]]), False),
         (np.array([1.0, 1.0]), False),
         (np.zeros((3, 4)), False),
         (np.array([1.0]), False),
@@ -100,7 +103,17 @@ def test_usable_is_finite_and_not_constant(array, usable) -> None:
 
 def test_a_copy_is_found_by_its_values_and_never_by_broadcasting() -> None:
     lesson = {"T": 2, "text": "ab", "K": np.ones((1, 2, 2)), "V": np.array([[1.0, 2.0]])}
-    assert find_copy(np.array([[1.0, 2.0 + 1e-9]]), lesson) == "V"
-    assert find_copy(np.ones((1, 2, 2)), lesson) == "K"
-    assert find_copy(np.ones((2, 2)), lesson) is None
-    assert find_copy(np.array([[1.0, 2.1]]), lesson) is None
+    right = np.array([[5.0, -1.0]])
+    assert find_copy(np.array([[1.0, 2.0 + 1e-9]]), lesson, right) == "V"
+    assert find_copy(np.ones((1, 2, 2)), lesson, right) == "K"
+    assert find_copy(np.ones((2, 2)), lesson, right) is None
+    assert find_copy(np.array([[1.0, 2.1]]), lesson, right) is None
+
+
+def test_a_copy_times_a_number_or_turned_is_a_copy_and_a_multiple_of_the_right_answer_is_none() -> None:
+    lesson = {"K": np.array([[1.0, 2.0], [3.0, 5.0]])}
+    right = np.array([[2.0, 0.0], [0.0, 1.0]])
+    assert find_copy(-1.001 * lesson["K"], lesson, right) == "K"
+    assert find_copy(lesson["K"].T, lesson, right) == "K"
+    assert find_copy(0.5 * right, {"Wq": right}, right) is None
+    assert find_copy(np.zeros((2, 2)), lesson, right) is None

@@ -11,7 +11,12 @@ _STEM = re.compile(r"[A-Za-z]+")
 
 
 def explain_missing(
-    differences: Sequence[Difference], errors: Sequence[CellRun], assigned: Sequence[str], *, published_passed: bool
+    differences: Sequence[Difference],
+    errors: Sequence[CellRun],
+    assigned: Sequence[str],
+    declared: Sequence[str] = (),
+    *,
+    published_passed: bool,
 ) -> tuple[Explanation, ...]:
     """Why an answer has no value, at most two reasons: a near name first, then what stopped the cell."""
     first = differences[0]
@@ -25,7 +30,7 @@ def explain_missing(
             )
         )
     else:
-        near = find_misspelled(first, assigned)
+        near = find_misspelled(first, assigned, declared)
         if near:
             said = f"You assigned `{near}`; the asked name is `{first.name}`."
             found.append(
@@ -44,13 +49,15 @@ def _order_runs(errors: Sequence[CellRun]) -> list[CellRun]:
     return sorted((run for run in errors if run.ending is not Ending.OK), key=lambda run: run.cell)
 
 
-def find_misspelled(difference: Difference, assigned: Sequence[str]) -> str | None:
+def find_misspelled(difference: Difference, assigned: Sequence[str], declared: Sequence[str] = ()) -> str | None:
     """The assigned name that was meant to be the answer: close to it, no name of its own right, closest to this one."""
-    taken = {*difference.inputs, *difference.answers, difference.name}
+    if difference.name in assigned:
+        return None  # it is written there, and its cell did not get to it
+    taken = {*difference.inputs, *difference.answers, *declared, difference.name}
     for name in assigned:
         if name in taken or _stand_apart(name, difference.name, difference.inputs):
             continue
-        if find_near(name, [*difference.answers, difference.name]) == difference.name:
+        if find_near(name, [*difference.answers, *declared, difference.name]) == difference.name:
             return name
     return None
 

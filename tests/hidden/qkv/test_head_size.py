@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from autograder.marking.checks import check_close, check_equal, require
+from autograder.marking.checks import check_close, check_equal, is_usable, require
 
 pytestmark = pytest.mark.exercise("head-size")
 
@@ -103,11 +103,6 @@ def test_scores_use_the_new_head_size(answers, inputs, reference):
 def test_score_shape_is_compared(answers):
     """`same_score_shape` says whether `scores6` has the same shape as `scores`."""
     check_equal(answers, "same_score_shape", True)
-
-
-def is_usable(array):
-    """Whether scores made of an array say anything: it is finite and its columns are not all the same."""
-    return bool(np.isfinite(array).all() and np.ptp(array, axis=-1).max() > TOLERANCE * np.abs(array).max())
 
 
 def is_cut_from(X, projection):

@@ -1,0 +1,101 @@
+"""What every layout is made of: a file that was found, and a source that will be graded."""
+
+import re
+import stat
+import unicodedata
+from pathlib import Path
+
+import msgspec
+
+MAX_FILE_BYTES = 64 * 2**20
+"""A larger file is no homework; it is reported and not read."""
+
+TOO_LARGE = (
+    f"The file is larger than {MAX_FILE_BYTES // 2**20} MiB; ask the student to clear the outputs and save it again."
+)
+
+JUNK_FOLDERS = {
+    ".ipynb_checkpoints": "a copy that Jupyter keeps while editing",
+    ".virtual_documents": "a copy that JupyterLab keeps while editing",
+    "__MACOSX": "macOS's own data about a file",
+    ".git": "git's own data",
+}
+_JUNK_FILES = {
+    ".ds_store": "macOS's own data about a folder",
+    "desktop.ini": "Windows's own data about a folder",
+    "thumbs.db": "Windows's own data about a folder",
+    "timestamp.txt": "the time of the submission, not a notebook",
+    "submission_metadata.yml": "Gradescope's own list of the submissions",
+}
+_ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".7z", ".rar")
+# Characters that would break a terminal line, a CSV file or the reading direction of what follows.
+_UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A file that will be read as one student's submission. Small, and enough to read it in another process."""
+
+    student: str
+    path: Path
+    shown: str
+    """The path as the instructor knows it, safe to print."""
+    fault: str = ""
+    """Why it can be seen already that this submission cannot be read; empty when it may be read."""
+    member: str = ""
+    """The name within the zip archive at `path`; empty for a file of its own."""
+    id: str = ""
+    """What the LMS knows the student by; empty outside of LMS downloads."""
+    attempt: int = 0
+    """The attempt's place among those found for the student, from 1; 0 outside of LMS downloads."""
+    late: bool = False
+    """The LMS says that it was handed in late."""
+    notes: tuple[str, ...] = ()
+    """What the instructor should know; goes to the notes of the grade."""
+
+
+class File(msgspec.Struct, frozen=True):
+    """A file below a named folder or in a named archive, or a folder that cannot be listed (`fault`)."""
+
+    path: Path
+    shown: str
+    name: str
+    folders: tuple[str, ...] = ()
+    """The folders between what was named and the file."""
+    skip: str = ""
+    """Why it is no notebook; empty when it may be one."""
+    junk: bool = False
+    """Nobody's work: what a system or an LMS left beside it."""
+    fault: str = ""
+    member: str = ""
+    is_folder: bool = False
+    """A folder that cannot be listed; `folders` ends with its own name."""
+
+    @property
+    def relative(self) -> str:
+        """The path below what was named, safe to print."""
+        return make_showable("/".join(self.folders if self.is_folder else (*self.folders, self.name)))
+
+
+def classify_name(name: str, folders: tuple[str, ...], mode: int) -> tuple[str, bool]:
+    """Why a file is not a notebook (empty when it may be one), and whether it is junk."""
+    for folder in folders:
+        if folder in JUNK_FOLDERS:
+            return JUNK_FOLDERS[folder], True
+    if stat.S_ISLNK(mode):
+        return "a symbolic link; links are not followed", False
+    if not stat.S_ISREG(mode):
+        return "not a regular file", False
+    if name.startswith("._"):
+        return JUNK_FOLDERS["__MACOSX"], True
+    if name.lower() in _JUNK_FILES:
+        return _JUNK_FILES[name.lower()], True
+    if name.lower().endswith(_ARCHIVES):
+        return "an archive, not a notebook; unpack it first", False
+    if not name.lower().endswith(".ipynb"):
+        return "not a notebook (its name does not end in .ipynb)", False
+    return "", False
+
+
+def make_showable(text: str) -> str:
+    """A name that can be printed and stored: no control characters, no bytes that are not UTF-8."""
+    return _UNSHOWABLE.sub("\ufffd", unicodedata.normalize("NFC", text))

@@ -1,0 +1,194 @@
+"""How learning management systems name what they let an instructor download. Pure functions over names.
+
+A student chooses the end of a name only: the patterns are bound to its beginning, and the outermost part of a
+path that fits decides, so that no file can pass for another student's.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from autograder.intake.files import make_showable
+
+
+class Handed(msgspec.Struct, frozen=True):
+    """What the name of a downloaded file says."""
+
+    lms: str
+    id: str
+    """Tells two students of one name apart."""
+    student: str
+    inside: tuple[str, ...]
+    """The folders and the name that the student gave the file."""
+    depth: int
+    """How many folders lie above the part that was recognised."""
+    attempt: tuple[str, ...] = ()
+    """Files of one attempt share it."""
+    order: tuple[int, ...] = ()
+    """Later attempts have a larger one; empty where the name does not tell."""
+    when: str = ""
+    late: bool = False
+
+
+# Canvas has ids of five letters and digits where names are hidden from graders.
+_CANVAS = re.compile(
+    r"(?P<name>[^\s/]+?)(?P<late>_LATE)?_(?P<id>\d+|(?<=\Aanon_)\w{5}|(?<=\Aanon_LATE_)\w{5})_(?P<number>\d+)_(?P<file>.+)",
+    re.DOTALL,
+)
+_CANVAS_AGAIN = re.compile(r"(?P<stem>[^.]+?)-(?P<number>\d{1,4})(?P<rest>\..*)", re.DOTALL)
+_MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_[a-z]+(?:_(?P<file>.*))?", re.DOTALL)
+_BRIGHTSPACE = re.compile(
+    r"(?P<id>\d+-\d+) - (?P<name>.+?) ?- (?P<when>[^-]*\d{4}[^-]*?)(?: - (?P<file>.+))?", re.DOTALL
+)
+_BLACKBOARD = re.compile(r"(?P<head>.+?)_attempt_(?P<when>\d{4}(?:-\d{2}){5})(?:_(?P<file>.+)|\.txt)", re.DOTALL)
+_GRADESCOPE = re.compile(r"submission_(?P<id>\d+)")
+_DATE = re.compile(
+    r"(?:(?P<month>[a-z]{3})[a-z]*\.? (?P<day>\d{1,2})|(?P<day2>\d{1,2}) (?P<month2>[a-z]{3})[a-z]*\.?)"
+    r",? (?P<year>\d{4}),? (?P<hour>\d{1,2}):?(?P<minute>\d{2})\s?(?P<half>[ap]m)?",
+    re.IGNORECASE,
+)
+_MAX_NAME_CHARS = 300
+"""No file system keeps longer ones; the patterns take long over them."""
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+
+
+class Submitter(msgspec.Struct, frozen=True):
+    """Whom Gradescope names for a submission; several people who handed in together are one."""
+
+    name: str
+    id: str
+
+
+def recognise_file(folders: Sequence[str], name: str, submitters: Mapping[tuple[str, ...], Submitter]) -> Handed | None:
+    """What the outermost part of a path says that fits an LMS's way to name; None when none does.
+
+    `submitters` holds the submitters of `submission_<id>` folders by their path.
+    """
+    if max(map(len, (*folders, name))) > _MAX_NAME_CHARS:
+        return None
+    for depth, folder in enumerate(folders):
+        above, inside = tuple(folders[:depth]), (*folders[depth + 1 :], name)
+        handed = _read_folder_name(folder, above, inside, submitters)
+        if handed is not None:
+            return handed
+    return _read_file_name(name, tuple(folders))
+
+
+def _read_folder_name(
+    folder: str, above: tuple[str, ...], inside: tuple[str, ...], submitters: Mapping[tuple[str, ...], Submitter]
+) -> Handed | None:
+    depth = len(above)
+    if (match := _MOODLE.fullmatch(folder)) and not match["file"]:
+        return Handed("Moodle", match["id"], _name_participant(match), inside, depth, above)
+    if (match := _BRIGHTSPACE.fullmatch(folder)) and not match["file"]:
+        return _read_brightspace(match, inside, depth)
+    if match := _GRADESCOPE.fullmatch(folder):
+        submitter = submitters.get((*above, folder), Submitter(folder, folder))
+        order = (int(match["id"]),)
+        return Handed("Gradescope", submitter.id, submitter.name, inside, depth, (*above, folder), order)
+    return None
+
+
+def _read_file_name(name: str, above: tuple[str, ...]) -> Handed | None:
+    depth = len(above)
+    if (match := _MOODLE.fullmatch(name)) and match["file"]:
+        return Handed("Moodle", match["id"], _name_participant(match), (match["file"],), depth, above)
+    if match := _BLACKBOARD.fullmatch(name):
+        when = match["when"]
+        order = tuple(map(int, when.split("-")))
+        head = match["head"]
+        return Handed("Blackboard", head, head, (match["file"] or "details.txt",), depth, (when,), order, when)
+    if (match := _BRIGHTSPACE.fullmatch(name)) and match["file"]:
+        return _read_brightspace(match, (match["file"],), depth)
+    if match := _CANVAS.fullmatch(name):
+        file, again = _strip_canvas_number(match["file"])
+        hidden = match["name"] == "anon"
+        student = f"anon_{match['id']}" if hidden else match["name"]
+        order = (int(match["number"]), again)
+        attempt = (match["number"], str(again))
+        return Handed("Canvas", match["id"], student, (file,), depth, attempt, order, late=match["late"] is not None)
+    return None
+
+
+def _name_participant(match: re.Match[str]) -> str:
+    # Every anonymous student has this name.
+    return f"Participant {match['id']}" if match["name"] == "Participant" else match["name"]
+
+
+def _read_brightspace(match: re.Match[str], inside: tuple[str, ...], depth: int) -> Handed:
+    when = match["when"].strip()
+    return Handed("Brightspace", match["id"], match["name"], inside, depth, (when,), _read_date(when), when)
+
+
+def _read_date(text: str) -> tuple[int, ...]:
+    """Year, month, day, hour and minute; empty when it is not written in English."""
+    match = _DATE.search(text)
+    month = (match["month"] or match["month2"]).lower() if match else ""
+    if match is None or month not in _MONTHS:
+        return ()
+    hour, half = int(match["hour"]), (match["half"] or "").lower()
+    if half:
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    day = int(match["day"] or match["day2"])
+    return int(match["year"]), _MONTHS.index(month) + 1, day, hour, int(match["minute"])
+
+
+def _strip_canvas_number(file: str) -> tuple[str, int]:
+    """The name that the student gave a file, and the number that Canvas added when it was handed in again."""
+    match = _CANVAS_AGAIN.fullmatch(file)
+    return (match["stem"] + match["rest"], int(match["number"])) if match else (file, 0)
+
+
+def name_blackboard_users(heads: Iterable[str]) -> dict[str, str]:
+    """User names by `<assignment>_<user>`: what follows the beginning that all have in common.
+
+    Both parts may hold underscores. What is cut off is the same for all, so two users never become one.
+    """
+    distinct = sorted(set(heads))
+    common = os.path.commonprefix(distinct)  # noqa: RUF071 - these are no paths
+    # A user's name may be the beginning of another's; neither is cut within itself.
+    cut = common.rfind("_") + 1
+    return {head: head[cut:] or head for head in distinct}
+
+
+def parse_gradescope_list(text: str) -> dict[str, Submitter]:
+    """Submitters by folder, of a `submission_metadata.yml`. What does not look like Gradescope's own is passed over.
+
+    Only three plain keys are wanted of a file that is always written by the same program; that is no need for a
+    parser of all of YAML.
+    """
+    people: dict[str, list[dict[str, str]]] = {}
+    folder, listing = "", False
+    for line in text.splitlines():
+        if match := re.fullmatch(r"(submission_\d+):\s*", line):
+            folder, listing = match[1], False
+            people[folder] = []
+        elif match := re.fullmatch(r"  :?(\w+):.*", line):
+            listing = match[1] == "submitters"
+        elif folder and listing and (match := re.fullmatch(r"\s{2,4}(- |  )\s*:?(name|sid|email):\s*(.*?)\s*", line)):
+            if match[1] == "- ":
+                people[folder].append({})
+            if people[folder]:
+                people[folder][-1][match[2]] = _unquote(match[3])
+    return {folder: _join_people(folder, group) for folder, group in people.items() if group}
+
+
+def _join_people(folder: str, group: list[dict[str, str]]) -> Submitter:
+    names = [each.get("name") or each.get("email") or each.get("sid") or folder for each in group]
+    ids = [each.get("sid") or each.get("email") or each.get("name") or folder for each in group]
+    return Submitter(make_showable(" & ".join(names)), make_showable(" & ".join(ids)))
+
+
+def _unquote(text: str) -> str:
+    if len(text) >= 2 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        return re.sub(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", _unescape, text[1:-1])
+    return "" if text in ("null", "~") else text
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = match[1]
+    return chr(int(code[1:], 16)) if len(code) > 1 else code

@@ -1,0 +1,138 @@
+"""What one exercise, one helper or one signal does never costs another exercise its marks."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from autograder.sandbox.processes import measure_tree
+
+ROOT = Path(__file__).parents[2]
+SLOW = "import time\nbegan = time.process_time()\nwhile time.process_time() - began < {seconds}: pass\n"
+
+
+def read_answer(bench, exercise: str) -> str:
+    return bench.read_source(exercise).split("\n", 1)[1]
+
+
+def test_a_right_answer_may_use_nearly_all_of_its_cells_time_in_every_run(bench) -> None:
+    limit = bench.grader.assignment.limits.cell_cpu_seconds
+    code = SLOW.format(seconds=0.5 * limit) + read_answer(bench, "shared-key")
+    bench.assert_full(bench.grade_codes({"shared-key": code}))
+
+
+def test_a_helper_that_hangs_costs_those_alone_that_need_it(quick_bench) -> None:
+    data = quick_bench.build(before={"shared-key": ["while True: pass\ndef helper(): return 1\n"]})
+    grade = quick_bench.grade(data)
+    quick_bench.assert_full(grade)
+    assert any("was ended" in note and "missing" in note for note in grade.notes), grade.notes
+
+
+def test_three_exercises_that_hang_cost_a_fourth_thing_nothing(quick_bench) -> None:
+    hang = "import time\ntime.sleep(99)\n"
+    data = quick_bench.build(before={"shared-key": [hang]}, replace={"head-size": f"# EXERCISE 2\n{hang}"})
+    grade = quick_bench.grade(data)
+    quick_bench.assert_only(grade, "head-size")
+
+
+COPIES = {
+    "the prelude once more before exercise 2": {"head-size-start": ["prelude-input", "prelude-projections"]},
+    "the prelude once more after the start of exercise 2": {"head-size": ["prelude-input", "prelude-projections"]},
+}
+
+
+@pytest.mark.parametrize("places", COPIES.values(), ids=COPIES)
+def test_a_copy_of_the_released_prelude_changes_nothing(bench, places) -> None:
+    before = {place: [bench.read_source(name) for name in names] for place, names in places.items()}
+    bench.assert_full(bench.grade(bench.build(before=before)))
+
+
+PLAYS = {
+    "another text": "text = 'a dog'\nids = encode(text)\nX = embed_table[ids][np.newaxis]\nB, T, _ = X.shape",
+    "a loop over K and V": "for i, (K, V) in enumerate({'a': 1}.items()): print(K, V)",
+    "another head size": "hs = 6",
+}
+
+
+@pytest.mark.parametrize("play", PLAYS.values(), ids=PLAYS)
+@pytest.mark.parametrize("exercise", ["head-size", "shared-value"])
+def test_what_the_start_cell_takes_back_in_jupyter_costs_nothing(bench, play, exercise) -> None:
+    bench.assert_full(bench.grade(bench.build(before={f"{exercise}-start": [play]})))
+
+
+def test_a_missing_answer_of_a_cell_that_was_ended_is_no_slip_of_the_pen(bench) -> None:
+    code = "import os\nV_first = V[0, 0]\nif T < 0:\n    equals_K = equals_Q = True\nos._exit(0)\n"
+    lost = bench.lost(bench.grade_codes({"shared-value": code}))
+    assert {kind for mark in lost.values() for kind in mark.explanations} == {"exited"}
+
+
+@pytest.fixture
+def endless(tmp_path, bench) -> Path:
+    for number in range(4):
+        (tmp_path / f"s{number}.ipynb").write_bytes(bench.fill({"head-size": "import time\ntime.sleep(60)\n"}))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
+def test_a_grading_run_that_is_ended_leaves_no_process_behind(endless, name) -> None:
+    command = [sys.executable, "-m", "autograder.cli", "grade", str(endless), "--jobs", "2", "--course", str(ROOT)]
+    # A shell starts its background jobs with SIGINT ignored, and a test run may be one.
+    command = ["env", "--default-signal=INT", *command]
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while measure_tree(running.pid).processes < 9 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    inside = list_tree(running.pid)
+    assert len(inside) >= 9
+    running.send_signal(getattr(signal, name))
+    running.wait(timeout=20)
+    deadline = time.monotonic() + 20
+    while (alive := [pid for pid in inside if is_alive(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert alive == []
+    if name == "SIGINT":
+        assert running.returncode == 130
+
+
+def list_tree(root: int) -> list[int]:
+    found = [root]
+    for pid in found:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            found += [int(child) for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def test_what_a_hidden_test_prints_is_no_part_of_the_document(tmp_path, bench) -> None:
+    for part in ("solutions", "assignments", "tests/hidden"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    shutil.copy(ROOT / "course.toml", tmp_path)
+    file = tmp_path / "tests/hidden/qkv/test_shared_key.py"
+    file.write_text(
+        file.read_text().replace("    check_close(answers, ", "    print('hello')\n    check_close(answers, ", 1)
+    )
+    (tmp_path / "ada.ipynb").write_bytes(bench.source)
+    command = [sys.executable, "-m", "autograder.cli", "grade", "ada.ipynb", "--json", "--course", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120)
+    assert json.loads(done.stdout)["results"][0]["score"] == 13.0
+    assert "hello" in done.stderr
+
+
+def test_the_library_grades_as_the_command_line_does(tmp_path, bench, course) -> None:
+    from autograder import grade, load_course
+
+    (tmp_path / "ada.ipynb").write_bytes(bench.source)
+    (only,) = grade(load_course(course.folder), "qkv", [tmp_path])
+    assert (only.student, only.score) == ("ada", 13.0)

@@ -1,0 +1,310 @@
+"""What the names of an LMS's download say: the student, the attempt, whether it was late."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from autograder.errors import NotebookError
+from autograder.intake.layouts import Source, find_attempts, find_submissions, read_submission
+from autograder.intake.lms import name_blackboard_users, parse_gradescope_list, recognise_file
+
+CANVAS = ("lovelaceada_11_1001_qkv.ipynb", "turingalan_LATE_12_1002_Untitled17.ipynb")
+MOODLE = (
+    "Ada Lovelace_301_assignsubmission_file/qkv.ipynb",
+    "Ada Lovelace_301_assignsubmission_onlinetext/onlinetext.html",
+    "Alan Turing_302_assignsubmission_file_/my work/hw (1).ipynb",
+)
+MOODLE_FLAT = ("Ada Lovelace_301_assignsubmission_file_qkv.ipynb", "Alan Turing_302_assignsubmission_file_a_b.ipynb")
+BRIGHTSPACE = (
+    "index.html",
+    "501-77 - Ada Lovelace - Sep 3, 2026 1105 PM/qkv.ipynb",
+    "502-77 - Jean-Luc Turing - 4 September, 2026 905/hw.ipynb",
+)
+BLACKBOARD = (
+    "Home work_1_ada_l_attempt_2026-09-03-23-05-42_qkv.ipynb",
+    "Home work_1_ada_l_attempt_2026-09-03-23-05-42.txt",
+    "Home work_1_b_turing_attempt_2026-09-04-09-05-00_hw.ipynb",
+)
+GRADESCOPE_LIST = """---
+submission_9001:
+  :submitters:
+  - :name: Ada Lovelace
+    :sid: '71'
+    :email: ada@example.org
+  :created_at: 2026-09-03 23:05:42.000000000 Z
+  :history:
+  - :id: 9000
+    :submitters:
+    - :name: Somebody Else
+submission_9002:
+  :submitters:
+  - :name: "Alan \\u00c9. Turing"
+    :sid:
+    :email: alan@example.org
+  - :name: O'Neil
+    :sid: 73
+"""
+
+
+def make_folder(place: Path, *names: str) -> Path:
+    folder = place / "in"
+    for name in names:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(GRADESCOPE_LIST if name.endswith("submission_metadata.yml") else f"content of {name}")
+    return folder
+
+
+def make_zip(place: Path, *names: str) -> Path:
+    folder = make_folder(place, *names)
+    with zipfile.ZipFile(place / "in.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            archive.write(folder / name, name)
+    return place / "in.zip"
+
+
+def find(path: Path, **options) -> dict[str, Source]:
+    sources, skipped = find_submissions([path], "qkv", **options)
+    students = {source.student: source for source in sources}
+    assert len(students) == len(sources)
+    files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else zipfile.ZipFile(path).namelist()
+    assert len(sources) + len(skipped) == len(files), "a file is lost or counted twice"
+    return students
+
+
+@pytest.mark.parametrize("make", [make_folder, make_zip])
+@pytest.mark.parametrize("wrapper", ["", "CS101-homework-77/", "autumn/qkv/"])
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (CANVAS, {"lovelaceada": "11", "turingalan": "12"}),
+        (
+            ("anon_a1B2c_1001_qkv.ipynb", "anon_LATE_x9y8z_1002_qkv.ipynb"),
+            {"anon_a1B2c": "a1B2c", "anon_x9y8z": "x9y8z"},
+        ),
+        (MOODLE, {"Ada Lovelace": "301", "Alan Turing": "302"}),
+        (MOODLE_FLAT, {"Ada Lovelace": "301", "Alan Turing": "302"}),
+        (
+            ("Participant_41_assignsubmission_file_/qkv.ipynb", "Participant_42_assignsubmission_file_qkv.ipynb"),
+            {"Participant 41": "41", "Participant 42": "42"},
+        ),
+        (BRIGHTSPACE, {"Ada Lovelace": "501-77", "Jean-Luc Turing": "502-77"}),
+        (BLACKBOARD, {"ada_l": "ada_l", "b_turing": "b_turing"}),
+        (
+            ("submission_metadata.yml", "submission_9001/qkv.ipynb", "submission_9002/qkv/x.ipynb"),
+            {"Ada Lovelace": "71", "Alan \xc9. Turing & O'Neil": "alan@example.org & 73"},
+        ),
+        (
+            ("submission_9001/a.ipynb", "submission_9002/b.ipynb"),
+            {"submission_9001": "submission_9001", "submission_9002": "submission_9002"},
+        ),
+    ],
+    ids="canvas canvas-anonymous moodle moodle-flat moodle-anonymous brightspace blackboard gradescope "
+    "gradescope-without-list".split(),
+)  # fmt: skip
+def test_each_download_names_its_students(tmp_path: Path, make, wrapper, names, expected) -> None:
+    students = find(make(tmp_path, *(wrapper + name for name in names)))
+    assert {name: source.id for name, source in students.items()} == expected
+    check_contents(tmp_path, students)
+
+
+def check_contents(place: Path, students: dict[str, Source]) -> None:
+    for source in students.values():
+        relative = source.member or str(source.path.relative_to(place / "in"))
+        assert read_submission(source).data == f"content of {relative}".encode()
+
+
+@pytest.mark.parametrize("make", [make_folder, make_zip])
+@pytest.mark.parametrize("wrapper", ["", "CS101-homework-77/"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("ada/qkv/qkv.ipynb", "ada/qkv/timestamp.txt", "alan/qkv/Untitled.ipynb"),
+        ("ada/qkv.ipynb", "alan.ipynb"),
+    ],
+    ids=["nbgrader", "plain"],
+)
+def test_trees_and_plain_folders_read_the_same_as_archives(tmp_path: Path, make, wrapper, names) -> None:
+    students = find(make(tmp_path, *(wrapper + name for name in names)))
+    assert {name: source.id for name, source in students.items()} == {"ada": "", "alan": ""}
+    check_contents(tmp_path, students)
+
+
+@pytest.mark.parametrize(
+    ("names", "last", "first"),
+    [
+        (
+            ("doe_7_31_qkv-2.ipynb", "doe_7_29_qkv.ipynb", "doe_LATE_7_30_qkv-1.ipynb", "doe_7_32_notes.pdf"),
+            "doe_7_31_qkv-2.ipynb",
+            "doe_7_29_qkv.ipynb",
+        ),
+        (("doe_7_31_qkv-10.ipynb", "doe_7_31_qkv-9.ipynb"), "doe_7_31_qkv-10.ipynb", "doe_7_31_qkv-9.ipynb"),
+        (
+            (
+                "1-2 - Doe - Sep 30, 2026 1155 PM/qkv.ipynb",
+                "1-2 - Doe - Oct 1, 2026 1205 AM/a.ipynb",
+                "1-2 - Doe - Oct 1, 2026 1201 PM/b.ipynb",
+            ),
+            "1-2 - Doe - Oct 1, 2026 1201 PM/b.ipynb",
+            "1-2 - Doe - Sep 30, 2026 1155 PM/qkv.ipynb",
+        ),
+        (
+            ("hw_doe_attempt_2026-09-09-10-00-00_x.ipynb", "hw_doe_attempt_2026-09-10-09-00-00_y.ipynb"),
+            "hw_doe_attempt_2026-09-10-09-00-00_y.ipynb",
+            "hw_doe_attempt_2026-09-09-10-00-00_x.ipynb",
+        ),
+    ],
+    ids=["canvas", "canvas-one-id", "brightspace", "blackboard"],
+)
+def test_the_last_attempt_counts_and_the_first_where_it_is_wished(tmp_path: Path, names, last, first) -> None:
+    path = make_zip(tmp_path, *names)
+    [chosen] = find(path).values()
+    assert chosen.member == last
+    assert any(f"Attempt {chosen.attempt} of {chosen.attempt} counts" in note for note in chosen.notes)
+    [chosen] = find(path, choose="first").values()
+    assert (chosen.member, chosen.attempt) == (first, 1)
+
+
+def test_every_attempt_can_be_had_for_whoever_wants_the_best(tmp_path: Path) -> None:
+    path = make_zip(tmp_path, "doe_7_29_qkv.ipynb", "doe_7_30_qkv-1.ipynb", "roe_8_31_qkv.ipynb")
+    found, skipped = find_attempts([path], "qkv")
+    assert [[source.attempt for source in each.sources] for each in found] == [[1, 2], [1]]
+    assert skipped == []
+
+
+def test_the_late_flag_is_that_of_the_attempt_that_counts(tmp_path: Path) -> None:
+    path = make_zip(tmp_path, *CANVAS, "doe_7_29_qkv.ipynb", "doe_LATE_7_30_qkv-1.ipynb")
+    students = find(path)
+    assert {name: source.late for name, source in students.items()} == {
+        "lovelaceada": False, "turingalan": True, "doe": True
+    }  # fmt: skip
+    assert students["turingalan"].notes == ("Canvas marks it as handed in late.",)
+    assert not find(path, choose="first")["doe"].late
+
+
+def test_students_of_one_name_are_told_apart_by_the_id(tmp_path: Path) -> None:
+    path = make_zip(tmp_path, "wei_11_1_qkv.ipynb", "wei_12_2_qkv.ipynb", "Wei_13_assignsubmission_file/qkv.ipynb")
+    assert set(find(path)) == {"wei (11)", "wei (12)", "Wei"}
+
+
+def test_attempts_whose_order_no_name_tells_are_ungraded(tmp_path: Path) -> None:
+    path = make_zip(tmp_path, "1-2 - Doe - 3 syyskuu 2026 1105/a.ipynb", "1-2 - Doe - 4 syyskuu 2026 1105/b.ipynb")
+    [source] = find(path).values()
+    with pytest.raises(NotebookError, match="do not tell which is the last"):
+        read_submission(source)
+
+
+def test_an_attempt_without_a_notebook_does_not_replace_one_with(tmp_path: Path) -> None:
+    path = make_zip(
+        tmp_path, "hw_doe_attempt_2026-09-09-10-00-00_x.ipynb", "hw_doe_attempt_2026-09-10-09-00-00_sorry.pdf"
+    )
+    [source] = find(path).values()
+    assert source.member.endswith("x.ipynb")
+    assert source.notes == ("An attempt without a notebook was passed over.",)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("Doe_3_assignsubmission_file/work.zip", "Doe_3_assignsubmission_file/readme.txt"),
+        ("doe_3_4_hw.py",),
+        ("hw_doe_attempt_2026-09-09-10-00-00.txt",),
+    ],
+)
+def test_a_student_without_a_notebook_is_ungraded_and_not_only_skipped(tmp_path: Path, names) -> None:
+    for path in (make_folder(tmp_path, *names), make_zip(tmp_path, *names)):
+        [source] = find(path).values()
+        with pytest.raises(NotebookError, match="No notebook was handed in"):
+            read_submission(source)
+
+
+def test_several_notebooks_of_one_attempt_are_ungraded_unless_one_is_named(tmp_path: Path) -> None:
+    path = make_zip(tmp_path, "doe_3_4_a.ipynb", "doe_3_5_b.ipynb", "roe_4_6_qkv.ipynb", "roe_4_7_scratch.ipynb")
+    students = find(path)
+    assert students["roe"].member == "roe_4_6_qkv.ipynb"
+    with pytest.raises(NotebookError, match=r"2 notebooks and none is named qkv\.ipynb"):
+        read_submission(students["doe"])
+
+
+def test_a_notebook_of_another_assignment_is_not_graded_for_this_one(tmp_path: Path) -> None:
+    path = make_zip(
+        tmp_path, "doe_3_4_softmax.ipynb", "doe_3_5_mine.ipynb", "roe_4_6_softmax.ipynb", "poe/softmax.ipynb"
+    )
+    students = find(path, others=["softmax"])
+    assert set(students) == {"doe", "roe"}
+    assert students["doe"].member == "doe_3_5_mine.ipynb"
+    with pytest.raises(NotebookError, match="named after another assignment"):
+        read_submission(students["roe"])
+
+
+@pytest.mark.parametrize(
+    ("folder", "owner"),
+    [
+        ("Mal_66_assignsubmission_file", "Mal"),
+        ("1-66 - Mal - Sep 3, 2026 1105 PM", "Mal"),
+        ("submission_66", "submission_66"),
+    ],
+)
+def test_a_student_cannot_pass_for_another_by_the_names_that_he_chooses(tmp_path: Path, folder, owner) -> None:
+    evil = (
+        "Ada_11_assignsubmission_file/qkv.ipynb",
+        "ada_11_99_qkv.ipynb",
+        "hw_ada_attempt_2026-09-09-10-00-00_qkv.ipynb",
+        "ada/qkv/qkv.ipynb",
+        "submission_1/qkv.ipynb",
+    )
+    for number, name in enumerate(evil):
+        students = find(
+            make_zip(tmp_path, f"{folder}/{name}", "Bo_12_assignsubmission_file/x/y.ipynb", f"{number}.txt")
+        )
+        assert set(students) == {owner, "Bo"}
+    said = recognise_file([], "mal_66_1_ada_LATE_11_99_qkv.ipynb", {})
+    assert said is not None
+    assert (said.id, said.late, said.inside) == ("66", False, ("ada_LATE_11_99_qkv.ipynb",))
+
+
+def test_the_outermost_of_an_lms_and_an_nbgrader_tree_decides(tmp_path: Path) -> None:
+    students = find(
+        make_zip(
+            tmp_path,
+            "alice/qkv/qkv.ipynb",
+            "bob/qkv/Ada_11_assignsubmission_file/qkv.ipynb",
+            "Cy_12_assignsubmission_file/qkv/hw.ipynb",
+        )
+    )
+    assert set(students) == {"alice", "bob", "Cy"}
+
+
+def test_what_a_system_left_beside_a_file_names_nobody(tmp_path: Path) -> None:
+    path = make_zip(tmp_path, "._doe_3_4_qkv.ipynb", "doe_3_4_qkv.ipynb", "Roe_3_assignsubmission_file/.DS_Store")
+    assert set(find(path)) == {"doe"}
+
+
+def test_a_name_longer_than_any_file_system_keeps_is_not_searched() -> None:
+    assert recognise_file([], "doe_3_4_" + "x" * 292, {}) is not None
+    assert recognise_file([], "doe_3_4_" + "x" * 293, {}) is None
+
+
+def test_a_students_own_list_does_not_rename_anybody(tmp_path: Path) -> None:
+    students = find(make_zip(tmp_path, "submission_9001/submission_metadata.yml", "submission_9001/qkv.ipynb"))
+    assert set(students) == {"submission_9001"}
+
+
+def test_ordinary_names_are_not_taken_for_an_lms(tmp_path: Path) -> None:
+    for name in ("alice.ipynb", "week_3.ipynb", "2026-09-03 - notes.ipynb", "a_b_c.ipynb", "submission.ipynb"):
+        assert recognise_file(["hw 1", "group_2"], name, {}) is None
+
+
+def test_blackboard_users_stay_distinct_whatever_underscores_they_hold() -> None:
+    assert name_blackboard_users(["h_w_a_x", "h_w_b_x"]) == {"h_w_a_x": "a_x", "h_w_b_x": "b_x"}
+    assert name_blackboard_users(["hw_bo", "hw_bob"]) == {"hw_bo": "bo", "hw_bob": "bob"}
+    assert name_blackboard_users(["h_w_ada"]) == {"h_w_ada": "ada"}
+    assert name_blackboard_users([]) == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a: [", "submission_1:\n  :submitters:\n    :name: x\n", "submission_1:\n  - :name: x"]
+)
+def test_a_list_that_is_none_of_gradescopes_names_nobody(text: str) -> None:
+    assert parse_gradescope_list(text) == {}
