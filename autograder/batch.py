@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import TypeVar
@@ -108,6 +108,8 @@ def _run_in_pool(
                     lost.append(item)
     except BaseException:
         # Interrupted, or nobody wants the rest: what the workers are busy with is not waited for.
+        for worker in active_children():
+            worker.kill()
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()

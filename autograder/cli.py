@@ -65,9 +65,7 @@ def main() -> NoReturn:
         )
         raise SystemExit(_OUR_FAULT) from None
     if status == _INTERRUPTED:
-        print("stopped", file=sys.stderr, flush=True)
-        # At once: an orderly end would wait for what the workers are busy with. They end with this process.
-        os._exit(_INTERRUPTED)
+        print("stopped", file=sys.stderr)
     raise SystemExit(status if isinstance(status, int) else 0)
 
 
