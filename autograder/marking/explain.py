@@ -11,10 +11,10 @@ import numpy as np
 
 from autograder.course import Assignment
 from autograder.marking.answers import CheckFailed, get_sheet
+from autograder.marking.cases import Case, Verdict
 from autograder.marking.diagnose import explain
 from autograder.marking.diagnosis.nouns import Difference, Explanation
 from autograder.marking.known import KnownMistake, find_mistake
-from autograder.marking.plugin import Case, Verdict
 from autograder.records import CellRun, Ending, Execution, Mark, Missing, Program
 
 Known = Callable[[], Sequence[KnownMistake]]

@@ -6,50 +6,16 @@ in one process.
 """
 
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
 from autograder.errors import AutograderError
-from autograder.marking.answers import Answers, CheckFailed, get_sheet
+from autograder.marking.answers import CheckFailed, get_sheet
+from autograder.marking.cases import Bench, Verdict
 
 FIXTURES = ("answers", "expected", "inputs")
-
-
-class Case(msgspec.Struct, frozen=True):
-    """What a hidden test sees of one input set."""
-
-    seed: int
-    answers: Answers
-    expected: SimpleNamespace
-    inputs: SimpleNamespace
-
-
-class Verdict(msgspec.Struct):
-    """What a test said of each input set: None where it passed. `fault` is an error of the test itself."""
-
-    failures: list[CheckFailed | None]
-    notes: list[str]
-    read: dict[str, None]
-    """Names of the answers that the test has looked at."""
-    fault: BaseException | None = None
-
-    @property
-    def passed(self) -> bool:
-        """Whether the test passed on every input set."""
-        return self.fault is None and not any(self.failures)
-
-
-class Bench:
-    """The cases that the items run on; a marking session lays others on it for each submission."""
-
-    def __init__(self) -> None:
-        self.cases: list[Case] = []
-        self.reference: ModuleType | None = None
-        self.standalone = True
 
 
 BENCH = pytest.StashKey[Bench]()
@@ -98,6 +64,7 @@ def find_bench(item: pytest.Item) -> Bench:
     """The bench of this run; standing alone, it is filled from `--submission` or the solution notebook."""
     bench = item.config.stash[BENCH]
     if bench.standalone and not bench.cases:
+        # Imported here: every pytest of this environment loads the plugin, and only this one needs a sandbox.
         from autograder.marking.standalone import fill_bench
 
         try:

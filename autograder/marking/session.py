@@ -19,10 +19,9 @@ import pytest
 from autograder.course import Course
 from autograder.errors import CourseError
 from autograder.marking import plugin
-from autograder.marking.answers import Answers
+from autograder.marking.cases import Bench, Case, Verdict, build_cases
 from autograder.marking.explain import HiddenTest, Known, build_attempt, build_mark
-from autograder.marking.plugin import Bench, Case, Verdict
-from autograder.marking.reference import InputSet, build_input_sets, build_namespace, load_reference
+from autograder.marking.reference import build_input_sets, load_reference
 from autograder.records import Execution, Mark, Program
 
 _QUIET = (
@@ -30,16 +29,6 @@ _QUIET = (
     "pastebin", "stepwise", "setuponly", "setupplan", "debugging", "cacheprovider", "terminal", "recwarn", "tmpdir",
 )  # fmt: skip
 """Plugins of pytest that hidden tests do not need."""
-
-
-def build_cases(course: Course, assignment: str, sets: tuple[InputSet, ...], execution: Execution) -> list[Case]:
-    """The cases of one submission: its answers beside the expected ones, input set by input set."""
-    exercises = course.assignment(assignment).exercises
-    cases = []
-    for input_set, one_pass in zip(sets, execution.passes, strict=True):
-        inputs, expected = build_namespace(input_set.inputs), build_namespace(input_set.expected)
-        cases.append(Case(input_set.seed, Answers(one_pass.answers, exercises, inputs, expected), expected, inputs))
-    return cases
 
 
 class _Job(msgspec.Struct, frozen=True):
@@ -237,11 +226,3 @@ def describe_test(item: pytest.Item) -> HiddenTest:
 
 def _is_points(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
-
-
-def find_assignment(course: Course, path: Path) -> str:
-    """The assignment whose hidden tests stand at this path."""
-    folder = course.folder / "tests" / "hidden"
-    if not path.is_relative_to(folder):
-        raise CourseError(f"{path}: is not below {folder}")
-    return path.relative_to(folder).parts[0]

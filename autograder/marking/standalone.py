@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from autograder.course import find_course_folder, load_course
-from autograder.errors import UsageError
+from autograder.course import Course, find_course_folder, load_course
+from autograder.errors import CourseError, UsageError
 from autograder.intake.notebook import parse_program
-from autograder.marking.plugin import Bench
+from autograder.marking.cases import Bench, build_cases
 from autograder.marking.reference import build_input_sets, load_reference
-from autograder.marking.session import build_cases, find_assignment
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import build_budget
 
@@ -27,3 +26,11 @@ def fill_bench(bench: Bench, test_file: Path, submission: str | None) -> None:
         inputs = [(input_set.seed, input_set.inputs) for input_set in sets]
         execution = session.execute(program, inputs, build_budget(assignment), evidence=False)
     bench.cases = build_cases(course, name, sets, execution)
+
+
+def find_assignment(course: Course, path: Path) -> str:
+    """The assignment whose hidden tests stand at this path."""
+    folder = course.folder / "tests" / "hidden"
+    if not path.is_relative_to(folder):
+        raise CourseError(f"{path}: is not below {folder}")
+    return path.relative_to(folder).parts[0]

@@ -17,8 +17,8 @@ from autograder.course import Course
 from autograder.errors import CourseError
 from autograder.grading import Grader
 from autograder.marking.answers import Answers, CheckFailed
+from autograder.marking.cases import build_cases
 from autograder.marking.compare import is_close
-from autograder.marking.session import build_cases
 from autograder.records import Ending, Execution, Value
 from autograder.solution import execute_codes
 
