@@ -87,7 +87,7 @@ def _be_init(
         os._exit(walls.wait_for_student(student))
     except BaseException as error:
         _report_fault(pipes[1], stage, error)
-        os._exit(walls.SETUP_FAILED)
+        os._exit(wire.SETUP_FAILED)
 
 
 def _be_student(pipes: tuple[int, int], limits: dict[str, int], filter_bytes: bytes) -> None:

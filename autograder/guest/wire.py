@@ -61,6 +61,9 @@ class Settings(msgspec.Struct, frozen=True):
     cpu_seconds: int
 
 
+SETUP_FAILED = 125
+"""Exit code of an init whose walls could not be built."""
+
 DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
 """All devices inside. Not /dev/zero: mapped shared, it gives memory that nobody counts."""
 

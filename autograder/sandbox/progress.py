@@ -18,9 +18,6 @@ InputSet = tuple[int, Mapping[str, Any]]
 _OUTPUT_COST = 256
 """Bytes that an output counts beside its data, so that many empty ones are no way around the limit."""
 
-_SETUP_FAILED = 125
-"""The exit code of an init whose walls could not be built (`guest.walls`)."""
-
 
 class _Step(msgspec.Struct):
     """One pass that is still to be run: the evidence, or an input set by its place."""
@@ -150,8 +147,10 @@ class Progress:
 
         out_of_time: the time of the whole submission is used up, so that no cell is to blame for what did not start.
         """
-        if not self._began and (code == _SETUP_FAILED or self._fault is not None):
-            where = f"{self._fault.stage}: {self._fault.text}" if self._fault else "no reason given"
+        if not self._began and (code == wire.SETUP_FAILED or self._fault is not None):
+            where = (
+                f"{self._fault.stage[:100]}: {self._fault.text[: wire.MAX_TEXT]}" if self._fault else "no reason given"
+            )
             raise SandboxError(f"the sandbox could not build its inner wall ({where}); see `autograder doctor`")
         done, self.steps = self.steps[: self._done], self.steps[self._done :]
         if not self.steps:
