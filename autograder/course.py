@@ -172,9 +172,10 @@ def _explain(file: Path, error: ValidationError) -> str:
         elif problem["type"] == "missing":
             lines.append(f"{file}: the key {where} is missing")
         else:
+            own = problem["msg"].startswith("Value error, ")
             text = problem["msg"].removeprefix("Value error, ")
             found = "" if isinstance(problem["input"], dict | list | tuple) else f" (found {problem['input']!r})"
-            lines.append(f"{file}: {where}: {text[0].lower()}{text[1:]}{found}")
+            lines.append(f"{file}: {where}: {text if own else text[0].lower() + text[1:]}{found}")
     return "\n".join(lines)
 
 

@@ -5,7 +5,7 @@ import fcntl
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -14,9 +14,9 @@ import msgspec
 from autograder.catalogue import Mistake, load_catalogue
 from autograder.course import Course
 from autograder.guest.wire import WireError, WireValue
-from autograder.marking.known import KnownMistake
+from autograder.marking.known import Failure, KnownMistake, find_failure
 from autograder.marking.reference import InputSet
-from autograder.records import Answers
+from autograder.records import Answers, Pass, Program
 from autograder.sandbox.session import Session
 from autograder.sandbox.values import build_wire_value, read_value
 from autograder.solution import batch_by_exercise, execute_codes, is_shared_safely
@@ -26,7 +26,10 @@ _DIGEST_LENGTH = 16
 _RUNNING = ("guest", "sandbox", "intake")
 """Parts of this package that decide what code gives."""
 _PACKAGES = ("numpy", "ipython", "msgspec")
-_KEPT = msgspec.msgpack.Decoder(dict[str, list[dict[str, WireValue]]])
+_KEPT = msgspec.msgpack.Decoder(dict[str, list[tuple[dict[str, WireValue], Failure | None]]])
+
+Ran = list[tuple[Answers, Failure | None]]
+"""What a mistake came to, input set by input set."""
 
 
 def load_known(course: Course, name: str, sandbox: Session, sets: Sequence[InputSet]) -> tuple[KnownMistake, ...]:
@@ -57,35 +60,38 @@ def _lock(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def build_known(mistake: Mistake, answers: Sequence[Answers]) -> KnownMistake:
-    """The record of a catalogue entry and its answers."""
+def build_known(mistake: Mistake, ran: Ran) -> KnownMistake:
+    """The record of a catalogue entry and what it came to."""
     return KnownMistake(
         id=mistake.id,
         exercise=mistake.exercise,
         title=mistake.title,
         hint=mistake.hint,
         loses=mistake.loses,
-        answers=tuple(answers),
-        raises=(mistake.raises.type, mistake.raises.message) if mistake.raises else None,
+        answers=tuple(answers for answers, _ in ran),
+        failures=tuple(failure for _, failure in ran),
     )
 
 
 def run_mistakes(
     course: Course, name: str, sandbox: Session, sets: Sequence[InputSet], mistakes: Sequence[Mistake]
-) -> dict[str, list[Answers]]:
-    """The answers of each mistake's exercise on each input set, through the sandbox; by the mistake's id."""
+) -> dict[str, Ran]:
+    """What each mistake's exercise comes to on each input set, through the sandbox; by the mistake's id."""
     wanted = {exercise.id: exercise.answers for exercise in course.assignment(name).exercises}
-    results: dict[str, list[Answers]] = {}
+    results: dict[str, Ran] = {}
     for batch in batch_by_exercise(mistakes):
-        execution = execute_codes(course, name, sandbox, sets, {each.exercise: each.code for each in batch})
-        safe = is_shared_safely(execution)
+        shared = execute_codes(course, name, sandbox, sets, {each.exercise: each.code for each in batch})
+        safe = is_shared_safely(shared[1])
         for each in batch:
-            own = execution if safe else execute_codes(course, name, sandbox, sets, {each.exercise: each.code})
-            results[each.id] = [
-                {key: value for key, value in one_pass.answers.items() if key in wanted[each.exercise]}
-                for one_pass in own.passes
-            ]
+            own = shared if safe else execute_codes(course, name, sandbox, sets, {each.exercise: each.code})
+            results[each.id] = [_pick(each.exercise, wanted[each.exercise], own[0], one) for one in own[1].passes]
     return results
+
+
+def _pick(exercise: str, wanted: Collection[str], program: Program, one_pass: Pass) -> tuple[Answers, Failure | None]:
+    """An exercise's answers and exception in one pass."""
+    answers = {key: value for key, value in one_pass.answers.items() if key in wanted}
+    return answers, find_failure(run for run in one_pass.runs if exercise in program.cells[run.cell].exercises)
 
 
 def _digest(course: Course, name: str) -> str:
@@ -102,21 +108,21 @@ def _digest(course: Course, name: str) -> str:
     return digest.hexdigest()[:_DIGEST_LENGTH]
 
 
-def _read_kept(file: Path) -> dict[str, list[Answers]] | None:
+def _read_kept(file: Path) -> dict[str, Ran] | None:
     try:
         kept = _KEPT.decode(file.read_bytes())
         return {
-            key: [{name: read_value(value) for name, value in one.items()} for one in each]
+            key: [({name: read_value(value) for name, value in one.items()}, failure) for one, failure in each]
             for key, each in kept.items()
         }
     except (OSError, msgspec.MsgspecError, WireError):
         return None
 
 
-def _write_kept(file: Path, kept: dict[str, list[Answers]]) -> None:
+def _write_kept(file: Path, kept: dict[str, Ran]) -> None:
     """Put the file in place at one stroke; a folder that cannot be written to costs time, not grades."""
     plain = {
-        key: [{name: build_wire_value(value) for name, value in one.items()} for one in each]
+        key: [({name: build_wire_value(value) for name, value in one.items()}, failure) for one, failure in each]
         for key, each in kept.items()
     }
     with contextlib.suppress(OSError):

@@ -8,7 +8,7 @@ from autograder.catalogue import fill_notebook
 from autograder.course import Course
 from autograder.intake.notebook import parse_program
 from autograder.marking.reference import InputSet
-from autograder.records import Ending, Execution
+from autograder.records import Ending, Execution, Program
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import build_budget
 
@@ -23,7 +23,7 @@ Item = TypeVar("Item", bound=_OfExercise)
 
 def execute_codes(
     course: Course, name: str, sandbox: Session, sets: Sequence[InputSet], codes: Mapping[str, str]
-) -> Execution:
+) -> tuple[Program, Execution]:
     """Run the solution notebook with other code in the cells of some exercises, and of its exercises these only.
 
     codes: by exercise id. The exercises cannot disturb each other: the lesson's names are bound anew between
@@ -37,7 +37,7 @@ def execute_codes(
         if cell.check or (cell.exercises and not set(cell.exercises) & codes.keys())
     }
     inputs = [(each.seed, each.inputs) for each in sets]
-    return sandbox.execute(program, inputs, build_budget(assignment), skip=others, evidence=False)
+    return program, sandbox.execute(program, inputs, build_budget(assignment), skip=others, evidence=False)
 
 
 def is_shared_safely(execution: Execution) -> bool:

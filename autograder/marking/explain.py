@@ -14,7 +14,7 @@ from autograder.marking.answers import CheckFailed, get_sheet
 from autograder.marking.cases import Case, Verdict
 from autograder.marking.diagnose import explain
 from autograder.marking.diagnosis.nouns import Difference, Explanation
-from autograder.marking.known import KnownMistake, find_mistake
+from autograder.marking.known import Failure, KnownMistake, Match, find_failure, find_mistake
 from autograder.records import CellRun, Ending, Execution, Mark, Missing, Program
 
 Known = Callable[[], Sequence[KnownMistake]]
@@ -40,6 +40,8 @@ class Attempt(msgspec.Struct, frozen=True):
     """By exercise: names that its cells assign."""
     answers: Mapping[str, Sequence[str]]
     """By exercise: names of its answers."""
+    failures: Mapping[str, Sequence[Failure | None]]
+    """By exercise: the exception of its cells on each input set."""
     show_hints: bool
 
 
@@ -47,6 +49,7 @@ def build_attempt(cases: Sequence[Case], execution: Execution, program: Program,
     """What the explanations need of an execution."""
     errors: dict[str, list[CellRun]] = {}
     assigned: dict[str, list[str]] = {}
+    failures: dict[str, list[Failure | None]] = {}
     for exercise in assignment.exercises:
         cells = [n for n, cell in enumerate(program.cells) if exercise.id in cell.exercises]
         assigned[exercise.id] = [name for n in cells for name in program.cells[n].assigns]
@@ -55,8 +58,11 @@ def build_attempt(cases: Sequence[Case], execution: Execution, program: Program,
             for one_pass in execution.passes
         )
         errors[exercise.id] = next((runs for runs in failing if runs), [])
+        failures[exercise.id] = [
+            find_failure(run for run in one_pass.runs if run.cell in cells) for one_pass in execution.passes
+        ]
     answers = {exercise.id: tuple(exercise.answers) for exercise in assignment.exercises}
-    return Attempt(cases, errors, assigned, answers, assignment.show_hints)
+    return Attempt(cases, errors, assigned, answers, failures, assignment.show_hints)
 
 
 def build_mark(test: HiddenTest, verdict: Verdict, attempt: Attempt | None = None, known: Known | None = None) -> Mark:
@@ -76,9 +82,10 @@ def build_mark(test: HiddenTest, verdict: Verdict, attempt: Attempt | None = Non
         return msgspec.structs.replace(
             mark, message=build_message(test.claim, failure.rationale), hint=failure.hint, detail=failure.detail
         )
-    mistake = _find_known(test, verdict, attempt, known) if known else None
+    match = _find_known(test, verdict, attempt, known) if known else None
     explanations = _explain_numbers(test, verdict, attempt)
-    certain = mistake is not None and (mistake.raises is not None or _is_telling(failure, attempt))
+    certain = match is not None and match.certain and _is_telling(failure, verdict, attempt)
+    mistake = match.mistake if match else None
     rationale, hint = _choose(failure, mistake, explanations, certain=certain)
     if not attempt.show_hints:
         hint = ""
@@ -97,7 +104,7 @@ def build_message(claim: str, rationale: str) -> str:
     return f"Asked: {claim} Found: {rationale}" if rationale else f"Asked: {claim}"
 
 
-def _find_known(test: HiddenTest, verdict: Verdict, attempt: Attempt, known: Known | None) -> KnownMistake | None:
+def _find_known(test: HiddenTest, verdict: Verdict, attempt: Attempt, known: Known | None) -> Match | None:
     if known is None:
         return None
     wanted = attempt.answers[test.exercise]
@@ -105,7 +112,7 @@ def _find_known(test: HiddenTest, verdict: Verdict, attempt: Attempt, known: Kno
     answers = [{name: sheet.raw[name] for name in wanted if name in sheet.raw} for sheet in sheets]
     mistakes = [each for each in known() if each.exercise == test.exercise]
     read = [name for name in verdict.read if name in wanted]
-    return find_mistake(mistakes, test.name, read, answers, attempt.errors[test.exercise])
+    return find_mistake(mistakes, test.name, read, answers, attempt.failures[test.exercise])
 
 
 def _explain_numbers(test: HiddenTest, verdict: Verdict, attempt: Attempt) -> Sequence[Explanation]:
@@ -140,12 +147,11 @@ def _build_difference(case: Case, failure: CheckFailed, names: Sequence[str]) ->
     )
 
 
-def _is_telling(failure: CheckFailed, attempt: Attempt) -> bool:
-    """Whether the refused answer can only have come about in one way: an array can, a truth value or nothing cannot."""
-    answers = [get_sheet(case.answers).raw.get(failure.name) for case in attempt.cases]
-    if failure.name:
-        return any(isinstance(answer, np.ndarray) for answer in answers)
-    return True
+def _is_telling(failure: CheckFailed, verdict: Verdict, attempt: Attempt) -> bool:
+    """Whether what was refused can hardly have come about in another way: an array cannot, a truth value can."""
+    names = [failure.name] if failure.name else list(verdict.read)
+    sheets = [get_sheet(case.answers) for case in attempt.cases]
+    return bool(names) and all(isinstance(sheet.raw.get(name), np.ndarray) for sheet in sheets for name in names)
 
 
 def _choose(
@@ -161,8 +167,10 @@ def _choose(
         return " ".join(rationales[:2] or [failure.rationale]), mistake.hint
     if mistake is not None:
         return " ".join([_as_sentence(mistake.title), *rationales[:1]]), mistake.hint
+    if explanations and explanations[0].kind == "opposite-bool":
+        return rationales[0], failure.hint or explanations[0].hint
     if rationales:
-        return " ".join(rationales[:2]), failure.hint or (hints[0] if hints else "")
+        return " ".join(rationales[:2]), hints[0] if hints else failure.hint
     return failure.rationale, failure.hint
 
 

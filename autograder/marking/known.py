@@ -1,20 +1,23 @@
 """Known mistakes with the answers that they give, and which of them a submission's answers equal. Pure."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 import numpy as np
 
 from autograder.marking.compare import TOLERANCE
-from autograder.records import Answers, CellRun, Missing, Value
+from autograder.records import Answers, CellRun, Ending, Missing, Value
+
+Failure = tuple[str, str]
+"""Type and text of the exception that a cell ended with."""
 
 
 class KnownMistake(msgspec.Struct, frozen=True):
     """One entry of the catalogue as it came out of the sandbox.
 
     answers: of its exercise, one set for each input set, in the order of the seeds.
-    raises: type and pattern of the exception that its code ends with; empty when it ends well.
+    failures: how its cell ended on each input set; None where it ended well.
     """
 
     id: str
@@ -23,7 +26,14 @@ class KnownMistake(msgspec.Struct, frozen=True):
     hint: str
     loses: tuple[str, ...]
     answers: tuple[Answers, ...]
-    raises: tuple[str, str] | None = None
+    failures: tuple[Failure | None, ...]
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A known mistake that a student's answers equal. `certain`: no other one with another title does."""
+
+    mistake: KnownMistake
+    certain: bool
 
 
 def find_mistake(
@@ -31,30 +41,35 @@ def find_mistake(
     test: str,
     read: Collection[str],
     answers: Sequence[Answers],
-    errors: Sequence[CellRun],
-) -> KnownMistake | None:
-    """The known mistake that explains a lost test: its answers, or its exception, are the student's on every input set.
+    failures: Sequence[Failure | None],
+) -> Match | None:
+    """The known mistake that explains a lost test: its answers and exceptions are the student's on every input set.
 
     All answers of the exercise are compared first; then those alone that the test has read, where every
     mistake that equals them says the same to the student.
     """
-    candidates = [each for each in known if test in each.loses and _fits_error(each, errors)]
-    for each in candidates:
-        if equal_everywhere(answers, each.answers):
-            return each
-    if errors and any(each.raises for each in candidates):
-        candidates = [each for each in candidates if each.raises]
+    candidates = [each for each in known if test in each.loses and each.failures == tuple(failures)]
+    full = [each for each in candidates if equal_everywhere(answers, each.answers)]
+    if full:
+        return _build_match(full)
     if not any(name in mine and not isinstance(mine[name], Missing) for mine in answers for name in read):
         return None  # that nothing is there fits too much
-    near = [each for each in candidates if read and equal_everywhere(answers, each.answers, read)]
-    return near[0] if len({each.hint for each in near}) == 1 else None
+    near = [each for each in candidates if equal_everywhere(answers, each.answers, read)]
+    return _build_match(near) if len({each.hint for each in near}) == 1 else None
 
 
-def _fits_error(mistake: KnownMistake, errors: Sequence[CellRun]) -> bool:
-    if mistake.raises is None:
-        return not errors
-    kind, pattern = mistake.raises
-    return any(error.error == kind and re.search(pattern, error.text) for error in errors)
+def _build_match(equal: Sequence[KnownMistake]) -> Match:
+    # An exception says where a cell stopped, not how it came there.
+    alone = len({each.title for each in equal}) == 1 and not any(equal[0].failures)
+    return Match(equal[0], alone)
+
+
+def find_failure(runs: Iterable[CellRun]) -> Failure | None:
+    """The first exception among an exercise's cells in one pass; addresses in its text are left out."""
+    for run in runs:
+        if run.ending is not Ending.OK:
+            return run.error or run.ending.value, re.sub(r"0x[0-9a-f]+", "0x", run.text)
+    return None
 
 
 def equal_everywhere(left: Sequence[Answers], right: Sequence[Answers], names: Collection[str] | None = None) -> bool:

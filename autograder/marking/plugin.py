@@ -92,7 +92,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
             raise verdict.fault
         for case, failure in zip(bench.cases, verdict.failures, strict=True):
             if failure is not None:
-                raise AssertionError(f"seed {case.seed}: {failure.rationale} {failure.detail}".strip()) from None
+                pytest.fail(f"seed {case.seed}: {failure.rationale} {failure.detail}".strip(), pytrace=False)
     return True
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from autograder.course import Assignment, Course
+from autograder.course import Assignment, Course, Exercise, shape_symbols
 from autograder.errors import CourseError
 
 
@@ -51,12 +51,25 @@ def build_input_set(assignment: Assignment, reference: ModuleType, seed: int) ->
             forgotten = [name for name in exercise.answers if name not in answers]
             if forgotten:
                 raise CourseError(f"{file}: {exercise.id} gives no {', '.join(forgotten)}, which course.toml declares")
+            _check_shapes(exercise, inputs)
             expected |= {name: answers[name] for name in exercise.answers}
     except CourseError:
         raise
     except (Exception, SystemExit) as error:
         raise CourseError(f"{file}: fails with seed {seed} ({type(error).__name__}: {error})") from error
     return InputSet(seed, dict(inputs), expected)
+
+
+def _check_shapes(exercise: Exercise, inputs: Mapping[str, Any]) -> None:
+    """Every length in a declared shape is a whole number of the lesson."""
+    lengths = [name for name, value in inputs.items() if isinstance(value, int) and not isinstance(value, bool)]
+    for name, kind in exercise.answers.items():
+        for symbol in shape_symbols(kind) or ():
+            if not symbol.isdigit() and symbol not in lengths:
+                raise CourseError(
+                    f"course.toml: {exercise.id}: {name} = {kind!r}: the lesson has no length {symbol}; "
+                    f"it has {', '.join(lengths)}"
+                )
 
 
 def build_namespace(values: Mapping[str, Any]) -> SimpleNamespace:

@@ -93,7 +93,7 @@ def _check_entries(file: Path, entries: Sequence[Equivalent], exercises: set[str
 
 def run_codes(grader: Grader, codes: Mapping[str, str]) -> Execution:
     """Run the solution with other code in some exercises, on a grader's input sets."""
-    return execute_codes(grader.course, grader.name, grader.sandbox, grader.marking.input_sets, codes)
+    return execute_codes(grader.course, grader.name, grader.sandbox, grader.marking.input_sets, codes)[1]
 
 
 def read_solution_cell(notebook: bytes, exercise: str) -> str:

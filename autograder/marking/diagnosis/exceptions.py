@@ -200,8 +200,8 @@ _TYPES = {
     "SyntaxError": (
         "syntax-error",
         "Python cannot read it",
-        "Look at the marked line and at the one above it: a bracket, a quote, a colon or a comma is "
-        "missing, or one too many.",
+        "Run the cell: Python marks a line. Look at it and at the one above it: a bracket, a quote, a colon "
+        "or a comma is missing, or one too many.",
     ),
     "IndentationError": (
         "syntax-error",

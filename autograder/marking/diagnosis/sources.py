@@ -40,6 +40,9 @@ def explain_lesson_name(cases: Cases) -> tuple[Explanation, ...]:
     for name in cases[0].lesson:
         if all(_equals(case, case.lesson.get(name)) for case in cases):
             answer = cases[0].name
+            if not all(case.fits or case.value.shape == case.lesson[name].shape for case in cases):
+                said = f"`{answer}` holds all of the lesson's `{name}`."
+                return (Explanation("equals-name", said, "Which part of it is asked for?"),)
             if name == find_base(answer, cases[0].lesson):
                 hint = _STALE if cases[0].symbols[0] == "B" else _SAME
                 return (Explanation("unchanged-copy", f"`{answer}` is the lesson's `{name}`, unchanged.", hint),)

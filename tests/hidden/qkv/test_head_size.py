@@ -74,15 +74,17 @@ def test_projections_use_the_new_matrices(answers, inputs, reference):
 def test_parameters_are_counted(answers, inputs):
     """`n_params` counts the learnable numbers of the three matrices together."""
     one_matrix = inputs.C * HEAD_SIZE
+    wrong = "`n_params` is not the count of this head's learnable numbers."
     slips = {
         one_matrix: "It counts a single matrix.",
-        3 * inputs.C * inputs.hs: "It counts with the lesson's head size, not with the new one.",
+        3 * inputs.C * inputs.hs: "It comes out like this for two of the three matrices, or for the old head size.",
         3 * (one_matrix + HEAD_SIZE): "It counts biases too; these projections have none.",
-        4 * one_matrix: "It counts a fourth matrix; this head has three.",
+        4 * one_matrix: "It comes out like this with a fourth matrix, or with another length for the head size.",
     }
     for slip, hint in slips.items():
-        require(answers.n_params != slip, "`n_params` is not the count of this head's learnable numbers.", hint=hint)
-    check_equal(answers, "n_params", 3 * one_matrix)
+        require(answers.n_params != slip, wrong, hint=hint)
+    hint = "How many matrices does this head have, and how many rows and columns has each?"
+    require(answers.n_params == 3 * one_matrix, wrong, hint=hint)
 
 
 @pytest.mark.points(1)
