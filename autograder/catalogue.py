@@ -95,7 +95,10 @@ def _load_entries(file: Path, kind: str) -> list[dict[str, Any]]:
     unknown = sorted(set(data) - {kind})
     if unknown:
         raise CourseError(f"{file}: unknown key {unknown[0]}; entries begin with [[{kind}]]")
-    return list(data.get(kind, []))
+    entries = data.get(kind, [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise CourseError(f"{file}: the key {kind} holds no entries; each begins with [[{kind}]]")
+    return entries
 
 
 def fill_notebook(source: bytes, codes: Mapping[str, str], before: Mapping[str, str] | None = None) -> bytes:

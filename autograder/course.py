@@ -32,12 +32,12 @@ class Limits(_Model):
     cell_cpu_seconds: Seconds = 3
     wall_seconds: Seconds = 60
     cpu_seconds: Seconds = 20
-    memory_bytes: Annotated[int, Field(ge=64 * 2**20)] = 1024 * 2**20
+    memory_bytes: Annotated[int, Field(ge=64 * 2**20, le=2**40)] = 1024 * 2**20
     processes: Annotated[int, Field(ge=4, le=4096)] = 32
-    disk_bytes: Bytes = 32 * 2**20
-    files: Annotated[int, Field(ge=16)] = 1024
+    disk_bytes: Annotated[int, Field(ge=4096, le=2**40)] = 32 * 2**20
+    files: Annotated[int, Field(ge=16, le=2**24)] = 1024
     output_bytes: Bytes = 1 * 2**20
-    answer_bytes: Bytes = 8 * 2**20
+    answer_bytes: Annotated[int, Field(ge=4096, le=2**30)] = 8 * 2**20
 
 
 class Exercise(_Model):

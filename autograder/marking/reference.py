@@ -57,6 +57,13 @@ def build_input_set(assignment: Assignment, reference: ModuleType, seed: int) ->
         raise
     except (Exception, SystemExit) as error:
         raise CourseError(f"{file}: fails with seed {seed} ({type(error).__name__}: {error})") from error
+    for name, value in inputs.items():
+        if not isinstance(value, bool | int | float | str | list | np.ndarray) or isinstance(value, np.generic):
+            raise CourseError(
+                f"{file}: inputs({seed}) gives {name} as {type(value).__name__}; give plain Python or an array"
+            )
+        if isinstance(value, np.ndarray) and value.dtype.kind not in "biufc":
+            raise CourseError(f"{file}: inputs({seed}) gives {name} as an array of {value.dtype}; give numbers")
     return InputSet(seed, dict(inputs), expected)
 
 

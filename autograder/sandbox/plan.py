@@ -1,5 +1,7 @@
 """Program -> the guest's job: which cell begins, answers and ends which exercise. Pure."""
 
+import ast
+import functools
 from collections.abc import Collection, Iterable
 
 from autograder.course import Assignment
@@ -33,7 +35,11 @@ def build_job(
     opens = start < len(program.cells) and 2 * len(set(program.cells[start].assigns) & set(lesson)) > len(lesson)
     cells = []
     for number, cell in enumerate(program.cells):
-        copied = not cell.exercises and cell.source in given and any(name in lesson for name in cell.assigns)
+        copied = (
+            not cell.exercises
+            and any(name in lesson for name in cell.assigns)
+            and normalise_source(cell.source) in {normalise_source(source) for source in given}
+        )
         between = (
             not cell.exercises and number > start and not copied and not (reset and _is_reset(program, number, given))
         )
@@ -54,6 +60,15 @@ def build_job(
         output_bytes=assignment.limits.output_bytes,
         answer_bytes=assignment.limits.answer_bytes,
     )
+
+
+@functools.lru_cache(maxsize=256)
+def normalise_source(source: str) -> str:
+    """A cell's code without what changes nothing: spaces, comments, the kind of quotes."""
+    try:
+        return ast.dump(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source.strip()
 
 
 def _is_reset(program: Program, number: int, given: Collection[str]) -> bool:

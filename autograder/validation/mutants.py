@@ -74,7 +74,10 @@ def run_mutants(grader: Grader, course: Course, name: str) -> MutationReport:
 
 def list_jobs(course: Course, name: str, marking: MarkingSession) -> tuple[Job, ...]:
     """The mutants of every exercise's solution cell; the same in every process."""
-    notebook = course.solution_notebook(name).read_bytes()
+    try:
+        notebook = course.solution_notebook(name).read_bytes()
+    except OSError as error:
+        raise CourseError(f"{course.solution_notebook(name)}: cannot be read ({error.strerror})") from error
     lesson = marking.input_sets[0].inputs
     kinds = {key: _name_kind(value) for key, value in lesson.items()}
     jobs = []

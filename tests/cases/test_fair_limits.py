@@ -136,3 +136,11 @@ def test_the_library_grades_as_the_command_line_does(tmp_path, bench, course) ->
     (tmp_path / "ada.ipynb").write_bytes(bench.source)
     (only,) = grade(load_course(course.folder), "qkv", [tmp_path])
     assert (only.student, only.score) == ("ada", 13.0)
+
+
+@pytest.mark.parametrize(
+    "change", ["{}\n", "# my notes\n{}", "{}  # end"], ids=["a line more", "a comment", "a remark"]
+)
+def test_a_copy_of_the_prelude_that_reads_a_little_different_changes_nothing(bench, change) -> None:
+    copies = [change.format(bench.read_source(name)) for name in ("prelude-input", "prelude-projections")]
+    bench.assert_full(bench.grade(bench.build(before={"shared-value": copies})))

@@ -8,7 +8,7 @@ from autograder.sandbox.plan import build_job
 ASSIGNMENT = Assignment(
     title="Two",
     seeds=(42, 7),
-    limits=Limits(output_bytes=11, answer_bytes=22),
+    limits=Limits(output_bytes=11, answer_bytes=4_122),
     exercises=(
         Exercise(id="one", title="One", answers={"a": "number", "b": "number"}),
         Exercise(id="two", title="Two", answers={"c": "number"}),
@@ -39,7 +39,7 @@ def test_an_ordinary_notebook() -> None:
     assert list_field(job, "bind_before") == [False, True, False, True, False]
     assert list_field(job, "collect") == [(), ONE, (), TWO, ()]
     assert list_field(job, "ends") == [(), ONE, (), TWO, ()]
-    assert (job.answers, job.output_bytes, job.answer_bytes) == (ONE + TWO, 11, 22)
+    assert (job.answers, job.output_bytes, job.answer_bytes) == (ONE + TWO, 11, 4_122)
 
 
 def test_an_exercise_in_several_cells_begins_at_the_first_and_ends_at_the_last() -> None:

@@ -42,8 +42,7 @@ def explain_same_numbers(cases: Cases) -> tuple[Explanation, ...]:
     return (
         Explanation(
             "typed-in",
-            f"`{first.name}` holds the same numbers for every input: they were typed in, or drawn, and not "
-            "computed from the lesson's variables.",
+            f"`{first.name}` holds the same numbers for every input, and does not follow the lesson's variables.",
             "Which variables does this answer depend on? Use these, so that it is right for every input.",
         ),
     )
