@@ -194,6 +194,8 @@ class Grader:
             share,
             lambda budget: self.sandbox.execute(program, inputs, budget, skip=others, evidence=False, reset=True),
         )
+        if sum(mark.score for mark in self.marking.mark(execution, exercise=exercise)) <= outcome.score:
+            return None  # explaining costs more than marking, and nobody would read it
         return self._judge(
             exercise, program, execution, self.marking.mark(execution, program, self.load_known, exercise)
         )
