@@ -21,7 +21,7 @@ SMALLEST_SCALE, LARGEST_SCALE = 0.064, 0.141
 SMALLEST_ALONE, LARGEST_ALONE = 0.04, 0.175
 
 TOLERANCE = 1e-5
-NOT_USABLE = "it holds NaN or infinity, or all its columns are the same"
+NOT_USABLE = "it holds entries that are not finite numbers, or all its columns are the same"
 
 
 @pytest.mark.points(1)
