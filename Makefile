@@ -27,7 +27,7 @@ bench: setup ## Measure how fast grading is
 	$(BIN)/python benchmarks/run.py
 
 lock: ## Pin the newest allowed versions again (needs uv)
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --upgrade \
+	uv pip compile pyproject.toml --extra dev --extra cluster --extra postgres --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 		--quiet --output-file requirements.lock
 

@@ -45,7 +45,7 @@ LIMITS: dict[str, int | float] = {
 """Small, so that an attack that must be waited for is soon over; ample for an honest cell on a busy machine."""
 
 ROOMY = {"cell_wall_seconds": 12.0, "cell_cpu_seconds": 6.0, "wall_seconds": 60.0, "cpu_seconds": 40.0}
-"""For attacks that need their time: they walk over all files, or fill much memory."""
+"""For attacks that something else than a time limit must end; on a slow machine they may need their time."""
 
 
 class Attack(BaseModel):
@@ -56,7 +56,6 @@ class Attack(BaseModel):
     place: where its code stands, relative to the solution of its exercise.
     tried: it says when it is through, so that one which breaks off early is no proof.
     unwalled: it must succeed in a plain process, which proves that the wall is what stops it.
-    roomy: it needs more time than the others.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -70,7 +69,11 @@ class Attack(BaseModel):
     place: Literal["instead", "before", "after"] = "instead"
     tried: bool = True
     unwalled: bool = False
-    roomy: bool = False
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether a time limit may end it; then waiting for a generous one would only cost time."""
+        return Ending.TIMEOUT in self.endings
 
 
 def load_corpus() -> dict[str, Attack]:
@@ -185,13 +188,13 @@ def hidden_texts(course: Course) -> frozenset[bytes]:
 
 @pytest.fixture(scope="session")
 def open_range(course: Course, canary: str) -> Iterator[Callable[[bool], Range]]:
-    """A range, with more time or with less; each is opened once."""
+    """A range, with generous time limits or with tight ones; each is opened once."""
     with ExitStack() as stack:
 
         @functools.cache
-        def find_range(roomy: bool) -> Range:
+        def find_range(timed: bool) -> Range:
             assignment = course.assignment(ASSIGNMENT)
-            limits = assignment.limits.model_copy(update=LIMITS | ROOMY if roomy else LIMITS)
+            limits = assignment.limits.model_copy(update=LIMITS if timed else LIMITS | ROOMY)
             changed = {ASSIGNMENT: assignment.model_copy(update={"limits": limits})}
             grader = stack.enter_context(Grader(course.model_copy(update={"assignments": changed}), ASSIGNMENT))
             return Range(grader, secrets.token_hex(16))

@@ -24,8 +24,8 @@ ATTACKS = load_corpus()
 
 @pytest.fixture
 def firing_range(attack: Attack, open_range: Callable[[bool], Range]) -> Range:
-    """The range for an attack; most share one."""
-    found = open_range(attack.roomy)
+    """The range for an attack; all share two."""
+    found = open_range(attack.is_timed)
     found.clear()
     return found
 
