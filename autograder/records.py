@@ -5,7 +5,9 @@ Who makes what: `intake` makes `Submission`, `Skipped` and `Program`; `sandbox` 
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from enum import StrEnum
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -168,3 +170,21 @@ class Grade(msgspec.Struct, frozen=True):
     max_score: float | None = None
     pending: float | None = None
     exercises: tuple[ExerciseGrade, ...] = ()
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What a person decided about one exercise of one student. The last of its kind counts; none is ever changed.
+
+    An `override` replaces the autograded points of the exercise, `written` gives the points for its written part;
+    without points an earlier decision of that kind is withdrawn.
+    """
+
+    assignment: str
+    student: str
+    exercise: str
+    kind: Literal["override", "written"]
+    points: float | None
+    who: str
+    why: str
+    when: datetime
+    """With its time zone."""
