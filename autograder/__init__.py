@@ -8,8 +8,8 @@ grades = grade(load_course("."), "qkv", ["submissions/"])
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from autograder.batch import grade
     from autograder.course import load_course
+    from autograder.gradebook import grade
 
 __all__ = ["grade", "load_course"]
 
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
 
         return load_course
     if name == "grade":
-        from autograder.batch import grade
+        from autograder.gradebook import grade
 
         return grade
     raise AttributeError(f"module 'autograder' has no attribute {name!r}")

@@ -4,19 +4,17 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from itertools import islice
 from multiprocessing import active_children, get_context
 from multiprocessing.util import Finalize
-from pathlib import Path
 from typing import TypeVar
 
 from autograder.course import Course
 from autograder.grading import Grader
-from autograder.intake.layouts import Source, find_submissions
-from autograder.records import Grade
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -37,28 +35,16 @@ def count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def grade(course: Course, assignment: str, paths: Sequence[str | Path], jobs: int = 0) -> list[Grade]:
-    """Grade notebooks, folders and downloads; one result for each submission, in the order in which they were found."""
-    sources, _ = find_submissions([Path(path) for path in paths], assignment)
-    order = {(source.student, source.shown): number for number, source in enumerate(sources)}
-    return sorted(grade_all(course, assignment, sources, jobs), key=lambda each: order[each.student, each.path])
-
-
-def grade_all(course: Course, assignment: str, sources: Sequence[Source], jobs: int) -> Iterator[Grade]:
-    """Grade every source once, in whatever order they end. `jobs` 0 means one worker for each core."""
-    for source, grade in run_all(course, assignment, Grader.grade_source, sources, jobs):
-        if grade is None:
-            reason = "the grader's own process ended twice while it worked on this file; please report it"
-            yield Grade(source.student, source.shown, "", "ungraded", reason=reason, notes=source.notes)
-        else:
-            yield grade
-
-
 def run_all(
-    course: Course, assignment: str, work: Work[Item, Result], items: Sequence[Item], jobs: int
+    course: Course, assignment: str, work: Work[Item, Result], items: Iterable[Item], jobs: int
 ) -> Iterator[tuple[Item, Result | None]]:
-    """Each item with what `work` made of it, in whatever order they end; None where a worker died on it twice."""
-    jobs = min(jobs or count_cores(), len(items))
+    """Each item with what `work` made of it, in whatever order they end; None where a worker died on it twice.
+
+    Items are taken as they are needed. `jobs` 0 means one worker for each core.
+    """
+    jobs = jobs or count_cores()
+    if isinstance(items, Sized):
+        jobs = min(jobs, len(items))
     if jobs <= 1:
         yield from _run_here(course, assignment, work, items)
         return
@@ -73,17 +59,17 @@ def run_all(
 
 
 def _run_here(
-    course: Course, assignment: str, work: Work[Item, Result], items: Sequence[Item]
+    course: Course, assignment: str, work: Work[Item, Result], items: Iterable[Item]
 ) -> Iterator[tuple[Item, Result]]:
-    if not items:
-        return
-    with Grader(course, assignment) as grader:
+    with ExitStack() as stack:
+        grader: Grader | None = None
         for item in items:
+            grader = grader or stack.enter_context(Grader(course, assignment))
             yield item, work(grader, item)
 
 
 def _run_in_pool(
-    course: Course, assignment: str, work: Work[Item, Result], items: Sequence[Item], jobs: int, lost: list[Item]
+    course: Course, assignment: str, work: Work[Item, Result], items: Iterable[Item], jobs: int, lost: list[Item]
 ) -> Iterator[tuple[Item, Result]]:
     """Results from worker processes; items whose worker died are added to `lost`."""
     waiting = iter(items)

@@ -187,7 +187,7 @@ def _grade_with_progress(course: "Course", name: str, sources: list, jobs: int) 
     from rich.console import Console
     from rich.progress import Progress
 
-    from autograder.batch import grade_all
+    from autograder.gradebook import grade_all
 
     order = {(source.student, source.shown): number for number, source in enumerate(sources)}
     results = grade_all(course, name, sources, jobs)

@@ -40,6 +40,10 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the fork server; the next run starts a new one."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -73,7 +77,7 @@ class Session:
             try:
                 cpu = self._run_once(progress, job, budget)
             except SandboxError:
-                self.__exit__()
+                self.close()
                 raise
             budget.wall -= time.monotonic() - began
             budget.cpu -= cpu

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from autograder.batch import grade_all
 from autograder.course import load_course
+from autograder.gradebook import grade_all
 from autograder.intake.layouts import find_submissions
 from autograder.records import Grade
 

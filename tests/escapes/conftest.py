@@ -141,7 +141,7 @@ class Range:
     def clear(self) -> None:
         """Start anew where an attack before has got through."""
         if self.broken or self.count_leftovers():
-            self.grader.sandbox.__exit__()
+            self.grader.sandbox.close()
 
     def read_outputs(self) -> bytes:
         """All outputs that people would see of the last submission."""
