@@ -1,4 +1,4 @@
-"""Work on many submissions over local worker processes; results come back as they are ready."""
+"""Work on many submissions over local worker processes or a cluster; results come back as they are ready."""
 
 import ctypes
 import os
@@ -36,12 +36,24 @@ def count_cores() -> int:
 
 
 def run_all(
-    course: Course, assignment: str, work: Work[Item, Result], items: Iterable[Item], jobs: int
+    course: Course,
+    assignment: str,
+    work: Work[Item, Result],
+    items: Iterable[Item],
+    jobs: int,
+    scheduler: str = "",
+    report: Callable[[str], None] = print,
 ) -> Iterator[tuple[Item, Result | None]]:
     """Each item with what `work` made of it, in whatever order they end; None where a worker died on it twice.
 
-    Items are taken as they are needed. `jobs` 0 means one worker for each core.
+    Items are taken as they are needed. `jobs` 0 means one worker for each core. With a scheduler's address the
+    workers of its Dask cluster do it, and `report` is told what is odd about them.
     """
+    if scheduler:
+        from autograder.cluster import run_on_cluster
+
+        yield from run_on_cluster(course, assignment, work, items, scheduler, report)
+        return
     jobs = jobs or count_cores()
     if isinstance(items, Sized):
         jobs = min(jobs, len(items))

@@ -31,3 +31,7 @@ class SandboxUnavailable(SandboxError):
 
 class ReleaseError(AutograderError):
     """A student notebook cannot be built, or would leak a solution."""
+
+
+class ClusterError(AutograderError):
+    """The cluster cannot be reached, or none of its workers may do the work."""

@@ -186,9 +186,10 @@ class Grader:
         self, exercise: str, program: Program, joint: Execution, outcome: Outcome, runs: Runs
     ) -> Outcome | None:
         """What an exercise that lost marks earns when it is run alone; None unless that is more."""
-        if all(mark.outcome == "passed" for mark in outcome.marks.values()):
+        lost = [mark for mark in outcome.marks.values() if mark.outcome != "passed"]
+        if not lost:
             return None
-        execution = runs.run_alone(exercise, joint)
+        execution = runs.run_alone(exercise, joint, lost)
         if execution is None:
             return None
         if sum(mark.score for mark in self.marking.mark(execution, exercise=exercise)) <= outcome.score:

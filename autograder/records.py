@@ -143,6 +143,8 @@ class Mark(msgspec.Struct, frozen=True):
     explanations: tuple[str, ...] = ()
     """Kinds of what explains a lost mark, the most specific first; `mistake:<id>` for a known mistake."""
     notes: tuple[str, ...] = ()
+    visible: bool = False
+    """Whether a lost mark is lost on the published input set too, where the student can see why."""
 
 
 class ExerciseGrade(msgspec.Struct, frozen=True):

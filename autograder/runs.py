@@ -6,7 +6,7 @@ import msgspec
 
 from autograder.course import Assignment
 from autograder.marking.reference import InputSet
-from autograder.records import Ending, Execution, Program
+from autograder.records import Ending, Execution, Mark, Program
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import build_budget
 
@@ -58,9 +58,12 @@ class Runs:
         self.made[TOGETHER] = execution
         return execution
 
-    def run_alone(self, exercise: str, joint: Execution) -> Execution | None:
-        """An exercise without the others' cells; None where that can change nothing, or may not be run."""
-        if self.is_untouched(exercise):
+    def run_alone(self, exercise: str, joint: Execution, lost: Sequence[Mark]) -> Execution | None:
+        """An exercise without the others' cells; None where that can change nothing, or may not be run.
+
+        lost: the marks that the exercise lost in the joint run.
+        """
+        if self.is_untouched(exercise) or self._was_alone(exercise, joint, lost):
             return None
         if exercise in self._stored:
             return self._stored[exercise]
@@ -82,6 +85,22 @@ class Runs:
     def is_untouched(self, exercise: str) -> bool:
         """Whether an exercise's cells are as they were released, or gone."""
         return all(cell.source in self._released for cell in self._program.cells if exercise in cell.exercises)
+
+    def _was_alone(self, exercise: str, joint: Execution, lost: Sequence[Mark]) -> bool:
+        """Whether the joint run has shown already what a run alone would show.
+
+        The published input set comes first. When the exercise comes first, too, its cells have run there as they
+        would alone, and what is lost there is lost.
+        """
+        runs = [run for one_pass in joint.passes for run in one_pass.runs]
+        if any(run.ending in _DIED for run in runs) or not all(mark.visible for mark in lost):
+            return False
+        cells = self._program.cells
+        last = max((number for number, cell in enumerate(cells) if exercise in cell.exercises), default=-1)
+        first = min((number for number, cell in enumerate(cells) if cell.exercises), default=0)
+        return all(
+            cell.exercises == (exercise,) or (cell.check and not cell.exercises) for cell in cells[first : last + 1]
+        )
 
     def _spend_share(self, exercise: str, skip: Collection[int]) -> Execution:
         """Run within this exercise's share of what is left, and take off what was used."""

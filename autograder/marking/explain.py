@@ -74,6 +74,7 @@ def build_mark(test: HiddenTest, verdict: Verdict, attempt: Attempt | None = Non
         max_score=test.points,
         outcome="passed" if verdict.passed else "failed",
         notes=tuple(verdict.notes),
+        visible=verdict.failures[0] is not None,
     )
     if verdict.passed:
         return mark

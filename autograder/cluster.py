@@ -1,0 +1,223 @@
+"""Work on many submissions over a Dask cluster. Course files travel to each worker once, and are checked there.
+
+A worker refuses what it would do otherwise than here: its digests of the environment and of the marking must be
+those of the machine that asks. Needs the extra `cluster`.
+"""
+
+import io
+import tempfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from autograder.course import FILE_NAME, Course, load_course
+from autograder.errors import AutograderError, ClusterError
+from autograder.fingerprint import Fingerprint, describe_environment, describe_marking, list_differences
+from autograder.grading import Grader
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Report = Callable[[str], None]
+
+_IN_FLIGHT = 8
+"""Items handed out for each worker: enough that none waits for the network."""
+_CONNECT_SECONDS = 20
+_MOST_TRIES = 3
+"""How often an item is handed out again after workers refused it."""
+
+
+class Bundle(msgspec.Struct, frozen=True):
+    """What a worker needs to grade an assignment, and the digests that it must come to by itself."""
+
+    assignment: str
+    files: bytes
+    """A zip archive with the course's files of this assignment."""
+    environment: Fingerprint
+    marking: Fingerprint
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal work."""
+        return f"{self.assignment} {self.environment.digest} {self.marking.digest}"
+
+
+def run_on_cluster(
+    course: Course,
+    assignment: str,
+    work: Callable[[Grader, Item], Result],
+    items: Iterable[Item],
+    scheduler: str,
+    report: Report,
+) -> Iterator[tuple[Item, Result | None]]:
+    """Each item with what `work` made of it, in whatever order they end; None where workers died on it again and again.
+
+    `report` is told of workers that refuse. `ClusterError` when there is no cluster, or no worker that may work.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ClusterError("a cluster needs the extra packages: pip install 'autograder-numpy[cluster]'") from error
+    try:
+        client = Client(scheduler, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise ClusterError(
+            f"no Dask scheduler answers at {scheduler} ({error}); start one with `dask scheduler`"
+        ) from error
+    with client:
+        yield from _Run(client, build_bundle(course, assignment), work, report).run(items)
+
+
+def build_bundle(course: Course, assignment: str) -> Bundle:
+    """The course's files of one assignment, and what a worker's digests must be."""
+    folders = [course.solution_notebook(assignment).parent, course.hidden_tests(assignment)]
+    files = [course.folder / FILE_NAME, course.released_notebook(assignment)]
+    files += [file for folder in folders for file in sorted(folder.rglob("*")) if "__pycache__" not in file.parts]
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            if file.is_file():
+                archive.write(file, file.relative_to(course.folder))
+    environment, marking = describe_environment(course, assignment), describe_marking(course, assignment)
+    return Bundle(assignment, packed.getvalue(), environment, marking)
+
+
+class _Run:
+    """One batch on one cluster."""
+
+    def __init__(self, client: "Client", bundle: Bundle, work: Callable[[Grader, Any], Any], report: Report) -> None:
+        self._client = client
+        self._bundle = bundle
+        self._work = work
+        self._report = report
+        self._refused: dict[str, str] = {}
+        self._tries: dict[int, int] = {}
+
+    def run(self, items: Iterable[Item]) -> Iterator[tuple[Item, Any]]:
+        from distributed import KilledWorker, as_completed
+
+        # One copy on each worker; those that join later fetch it from one of them.
+        shared = self._client.scatter(self._bundle, broadcast=True, hash=False)
+        waiting = enumerate(items)
+        running: dict[Any, tuple[int, Item]] = {}
+        ended = as_completed(with_results=False)
+
+        def hand_out(number: int, item: Item) -> None:
+            future = self._client.submit(
+                work_in_worker, shared, self._work, item, pure=False,
+                workers=self._list_willing(), allow_other_workers=True,
+                key=f"autograder-{self._bundle.assignment}-{number}-{self._tries.get(number, 0)}-{id(self)}",
+            )  # fmt: skip
+            running[future] = number, item
+            ended.add(future)
+
+        while True:
+            room = max(1, len(self._list_willing())) * _IN_FLIGHT - len(running)
+            for number, item in islice(waiting, max(0, room)):
+                hand_out(number, item)
+            if not running:
+                return
+            future = next(ended)
+            number, item = running.pop(future)
+            try:
+                result = future.result()
+            except KilledWorker:
+                yield item, None
+                continue
+            if isinstance(result, Refusal):
+                self._note_refusal(result)
+                self._tries[number] = self._tries.get(number, 0) + 1
+                if self._tries[number] > _MOST_TRIES + len(self._refused):
+                    raise ClusterError(f"no worker of the cluster takes this work; the last said: {result.reason}")
+                hand_out(number, item)
+            else:
+                yield item, result
+
+    def _note_refusal(self, refusal: "Refusal") -> None:
+        if refusal.worker not in self._refused:
+            self._refused[refusal.worker] = refusal.reason
+            self._report(f"the worker {refusal.worker} refuses: {refusal.reason}")
+
+    def _list_willing(self) -> list[str]:
+        """Addresses of workers that have not refused. `ClusterError` when there are none, though some are there."""
+        workers = list(self._client.scheduler_info(n_workers=-1)["workers"])
+        willing = [address for address in workers if address not in self._refused]
+        if workers and not willing:
+            reasons = "; ".join(dict.fromkeys(self._refused.values()))
+            raise ClusterError(f"every worker of the cluster refuses: {reasons}")
+        return willing
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a worker does not do what it is asked to."""
+
+    worker: str
+    reason: str
+
+
+class _Seat:
+    """This worker process's grader for one bundle.
+
+    A thread of its own opens it and does all work: what the sandbox starts ends with the thread that started it.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.digest = bundle.digest
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="autograder")
+        self.folder = tempfile.TemporaryDirectory(prefix="autograder-course-")
+        self.reason = ""
+        try:
+            self.thread.submit(self._open, bundle).result()
+        except AutograderError as error:
+            self.reason = str(error)
+
+    def _open(self, bundle: Bundle) -> None:
+        with zipfile.ZipFile(io.BytesIO(bundle.files)) as archive:
+            archive.extractall(self.folder.name)
+        course = load_course(Path(self.folder.name))
+        for name, asked, own in (
+            ("environment", bundle.environment, describe_environment(course, bundle.assignment)),
+            ("marking", bundle.marking, describe_marking(course, bundle.assignment)),
+        ):
+            if asked.digest != own.digest:
+                parts = ", ".join(
+                    f"{part} ({asked.description.get(part)} there, {own.description.get(part)} here)"
+                    for part in list_differences(asked.description, own.description)
+                )
+                self.reason = f"its {name} is another than that of the machine that asks: {parts}"
+                return
+        self.grader = Grader(course, bundle.assignment).__enter__()
+
+    def close(self) -> None:
+        """End the sandbox and remove the course's files."""
+        if hasattr(self, "grader"):
+            self.thread.submit(self.grader.__exit__, None, None, None).result()
+        self.thread.shutdown()
+        self.folder.cleanup()
+
+
+_seats: dict[str, _Seat] = {}
+_lock = threading.Lock()
+
+
+def work_in_worker(bundle: Bundle, work: Callable[[Grader, Any], Any], item: Any) -> Any:
+    """Runs in a worker of the cluster: the result of `work`, or a `Refusal`."""
+    with _lock:
+        seat = _seats.get(bundle.assignment)
+        if seat is None or seat.digest != bundle.digest:
+            if seat is not None:
+                seat.close()
+            seat = _seats[bundle.assignment] = _Seat(bundle)
+    if seat.reason:
+        from distributed import get_worker
+
+        return Refusal(get_worker().address, seat.reason)
+    return seat.thread.submit(work, seat.grader, item).result()

@@ -1,0 +1,83 @@
+"""Student code runs once: stored runs are marked again without it, and only what can change a mark is run again."""
+
+import hashlib
+from collections.abc import Mapping
+
+import pytest
+
+from autograder.grading import Graded, Grader, Order
+from autograder.records import Execution, Submission
+from autograder.runs import TOGETHER
+
+from .conftest import FULL, Workbench
+
+WRONG = {
+    "shared-key": "Wk_shared = Wk\nK_shared = X @ Wk\nscores_shared = scores\nis_symmetric = True",
+    "head-size": "n_params = 7",
+    "shared-value": "V_first = V[0]\nWv_shared = Wv\nV_shared = V\nequals_K = False\nequals_Q = False",
+}
+
+
+def grade(
+    bench: Workbench, codes: Mapping[str, str], runs: Mapping[str, Execution] | None = None, *, may_run=True
+) -> Graded:
+    data = bench.fill(codes)
+    submission = Submission("ada", "ada.ipynb", data, hashlib.sha256(data).hexdigest())
+    return bench.grader.grade_order(Order(submission, dict(runs or {}), may_run))
+
+
+def test_a_right_submission_runs_once(bench) -> None:
+    graded = grade(bench, {})
+    assert graded.grade.score == sum(FULL.values())
+    assert list(graded.runs) == [TOGETHER]
+
+
+def test_what_the_first_exercise_loses_on_the_published_set_is_not_run_again(bench) -> None:
+    assert list(grade(bench, {"shared-key": WRONG["shared-key"]}).runs) == [TOGETHER]
+
+
+@pytest.mark.parametrize("exercise", ["head-size", "shared-value"])
+def test_an_exercise_behind_others_is_run_again_alone(bench, exercise) -> None:
+    assert list(grade(bench, {exercise: WRONG[exercise]}).runs) == [TOGETHER, exercise]
+
+
+def test_the_first_exercise_is_run_again_when_the_published_set_does_not_show_the_loss(bench) -> None:
+    first = "Wk_shared = Wq\nK_shared = np.matmul(X, Wk_shared)\n"
+    first += "scores_shared = Q @ K_shared.swapaxes(1, 2) / np.sqrt(hs)\n"
+    first += "is_symmetric = bool(np.allclose(scores_shared, scores_shared.swapaxes(1, 2)))"
+    last = "keep = np.matmul\nnp.matmul = lambda *a, **k: 0 * keep(*a, **k)"
+    graded = grade(bench, {"shared-key": first, "shared-value": last})
+    assert "shared-key" in graded.runs
+    assert bench.scores(graded.grade)["shared-key"] == FULL["shared-key"]
+
+
+def test_stored_runs_give_the_same_grade_and_run_nothing(bench) -> None:
+    made = grade(bench, WRONG)
+    again = grade(bench, WRONG, made.runs)
+    assert again.grade == made.grade
+    assert again.runs == {}
+    assert again.wanted == ()
+
+
+def test_without_a_run_alone_it_is_said_which_exercises_want_one(bench) -> None:
+    made = grade(bench, WRONG)
+    again = grade(bench, WRONG, {TOGETHER: made.runs[TOGETHER]}, may_run=False)
+    assert again.runs == {}
+    assert again.wanted == ("head-size", "shared-value")
+    assert again.grade.score == made.grade.score
+
+
+def test_marking_stored_runs_starts_no_sandbox(course, bench) -> None:
+    made = grade(bench, WRONG)
+    with Grader(course, "qkv") as grader:
+        data = bench.fill(WRONG)
+        submission = Submission("ada", "ada.ipynb", data, hashlib.sha256(data).hexdigest())
+        assert grader.grade_order(Order(submission, made.runs, may_run=False)).grade == made.grade
+        assert grader.sandbox._server is None
+
+
+def test_nothing_stored_and_nothing_allowed_is_our_fault(bench) -> None:
+    graded = grade(bench, {}, may_run=False)
+    assert graded.grade.status == "ungraded"
+    assert graded.grade.score is None
+    assert graded.runs == {}
