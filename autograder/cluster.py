@@ -108,7 +108,7 @@ class _Run:
         shared = self._client.scatter(self._bundle, broadcast=True, hash=False)
         waiting = enumerate(items)
         running: dict[Any, tuple[int, Item]] = {}
-        ended = as_completed(with_results=False)
+        ended = as_completed(loop=self._client.loop)
 
         def hand_out(number: int, item: Item) -> None:
             future = self._client.submit(

@@ -33,6 +33,8 @@ class Graded(msgspec.Struct, frozen=True):
     grade: Grade
     runs: dict[str, Execution] = {}
     wanted: tuple[str, ...] = ()
+    settled: bool = True
+    """Whether another try would come to the same; not so where a fault of ours or of the machine was in the way."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -126,13 +128,15 @@ class Grader:
                 return self._grade_program(program, blank, order)
         except SandboxUnavailable:
             raise
-        except (NotebookError, SandboxError, CourseError) as error:
+        except NotebookError as error:
             return Graded(msgspec.structs.replace(blank, reason=str(error)))
+        except (SandboxError, CourseError) as error:
+            return Graded(msgspec.structs.replace(blank, reason=str(error)), settled=False)
         except Exception as error:
             # A fault of ours must not take the rest of the class with it, and is never a zero.
             traceback.print_exc()
             reason = f"a fault of the autograder ({type(error).__name__}: {error}); please report it"
-            return Graded(msgspec.structs.replace(blank, reason=reason))
+            return Graded(msgspec.structs.replace(blank, reason=reason), settled=False)
 
     def _grade_program(self, program: Program, blank: Grade, order: Order) -> Graded:
         runs = Runs(
