@@ -31,3 +31,11 @@ class SandboxUnavailable(SandboxError):
 
 class ReleaseError(AutograderError):
     """A student notebook cannot be built, or would leak a solution."""
+
+
+class StoreError(AutograderError):
+    """The store cannot be opened, read or written. Exit status 2."""
+
+
+class StoreBusyError(StoreError):
+    """Another run works on the store; the text says whose."""
