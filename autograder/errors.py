@@ -35,3 +35,11 @@ class ReleaseError(AutograderError):
 
 class ClusterError(AutograderError):
     """The cluster cannot be reached, or none of its workers may do the work."""
+
+
+class StoreError(AutograderError):
+    """The store cannot be opened, read or written. Exit status 2."""
+
+
+class StoreBusyError(StoreError):
+    """Another run works on the store; the text says whose."""

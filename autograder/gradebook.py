@@ -6,7 +6,7 @@ stored of it, and give back a grade with the runs that they made.
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -26,7 +26,7 @@ from autograder.store.packing import pack_execution, unpack_execution
 from autograder.store.records import Received, Result
 
 if TYPE_CHECKING:
-    from autograder.store.store import Store
+    from autograder.store.database import Store
 
 Item = TypeVar("Item")
 
@@ -195,9 +195,7 @@ class Gradebook:
 
     def _recall(self, *, may_run: bool) -> Iterator[_Task]:
         """Everything that counts and has been run in this environment."""
-        current = [
-            each for each in self._store.list_submissions(self._name) if not each.sha256.startswith(_UNREADABLE)
-        ]
+        current = [each for each in self._store.list_submissions(self._name) if not each.sha256.startswith(_UNREADABLE)]
         for chunk in _cut(current, _CHUNK):
             digests = [each.sha256 for each in chunk]
             run = self._store.find_executions(self._name, self.environment.digest, digests)
@@ -219,7 +217,11 @@ class Gradebook:
         kept = {} if force else self._store.find_grades(self._name, environment, marking, digests)
         open_digests = [each for each in digests if each not in kept]
         runs = {} if force else self._store.find_executions(self._name, environment, open_digests)
-        before = self._store.find_latest(self._name, open_digests)
+        standing = self._store.find_standing(self._name, digests)
+        if may_run:
+            back = [each for each in kept if standing.get(each) != (environment, marking)]
+            self._store.choose_grades(self._name, environment, marking, back)
+        before = self._find_grades({each: standing[each] for each in open_digests if each in standing})
         for submission, notes in submissions:
             digest = submission.sha256
             if digest in kept:
@@ -230,6 +232,14 @@ class Gradebook:
                 work = Work.MARKED if TOGETHER in runs.get(digest, {}) else Work.RUN
                 self._waiting[digest] = _Waiting([(submission, notes)], work, before.get(digest))
                 yield _Task(submission, runs.get(digest, {}), may_run)
+
+    def _find_grades(self, standing: Mapping[str, tuple[str, str]]) -> dict[str, Grade]:
+        """Grades by digest, each under its own environment and marking."""
+        found: dict[str, Grade] = {}
+        for environment, marking in set(standing.values()):
+            digests = [each for each, under in standing.items() if under == (environment, marking)]
+            found |= self._store.find_grades(self._name, environment, marking, digests)
+        return found
 
     def _finish(self, digest: str, reply: _Reply | None, *, save: bool) -> Iterator[Done]:
         """What a worker gave back, for everybody who handed these bytes in."""
@@ -250,9 +260,7 @@ class Gradebook:
 
     def _refuse(self, submission: Submission, notes: tuple[str, ...], reason: str) -> None:
         grade = Grade(submission.student, submission.path, "", "ungraded", reason=reason)
-        self._unsaved.append(
-            Result(self._name, submission.sha256, self.environment.digest, self.marking.digest, grade)
-        )
+        self._unsaved.append(Result(self._name, submission.sha256, self.environment.digest, self.marking.digest, grade))
         self._ready.append(Done(add_notes(grade, notes), Work.KEPT))
 
     def _save(self) -> None:

@@ -1,0 +1,52 @@
+"""The version of the schema: a new store gets the newest, an old one is brought there."""
+
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from autograder.errors import StoreError
+from autograder.store.engine import begin_write
+from autograder.store.tables import VERSIONS
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_LOCK = 0x6175746F67726164
+"""Of PostgreSQL: "autograd". One process migrates, others wait."""
+
+
+def bring_up_to_date(engine: Engine, place: str) -> None:
+    """Make the tables, or migrate them. `StoreError` for a database of somebody else or of a newer autograder."""
+    with engine.connect() as connection:
+        if read_version(connection, place) == VERSIONS[-1]:
+            return
+    with begin_write(engine) as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        if read_version(connection, place) != VERSIONS[-1]:
+            upgrade(connection)
+
+
+def read_version(connection: Connection, place: str) -> str | None:
+    """The schema's version; None in an empty database."""
+    tables = inspect(connection).get_table_names()
+    if not tables:
+        return None
+    if "alembic_version" not in tables:
+        raise StoreError(f"{place}: this database holds other things than a store; name an empty one")
+    version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    if version is not None and version not in VERSIONS:
+        raise StoreError(
+            f"{place}: this store was made by a newer autograder (schema {version}, this one knows {VERSIONS[-1]}); "
+            "install that version"
+        )
+    return version
+
+
+def upgrade(connection: Connection, version: str = "head") -> None:
+    """Run the migrations up to a version, within the connection's transaction."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, version)
