@@ -20,14 +20,14 @@ demo: setup ## Grade the example submissions
 	@bash scripts/demo.sh
 
 test: setup ## Run the project's tests, then the hidden tests on the solution
-	$(BIN)/python -m pytest tests/unit tests/cases tests/escapes $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit tests/cases tests/escapes tests/cluster $(PYTEST_ARGS)
 	$(BIN)/python -m pytest tests/hidden/qkv $(PYTEST_ARGS)
 
 bench: setup ## Measure how fast grading is
 	$(BIN)/python benchmarks/run.py
 
 lock: ## Pin the newest allowed versions again (needs uv)
-	uv pip compile pyproject.toml --extra dev --extra cluster --extra postgres --universal --python-version 3.11 --generate-hashes --upgrade \
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 		--quiet --output-file requirements.lock
 

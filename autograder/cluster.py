@@ -30,7 +30,7 @@ Report = Callable[[str], None]
 
 _IN_FLIGHT = 8
 """Items handed out for each worker: enough that none waits for the network."""
-_CONNECT_SECONDS = 20
+_CONNECT_SECONDS = 10
 _MOST_TRIES = 3
 """How often an item is handed out again after workers refused it."""
 

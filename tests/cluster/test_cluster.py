@@ -1,0 +1,78 @@
+"""A cluster gives the marks and messages that one machine gives, whatever becomes of its workers."""
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from autograder.batch import run_all
+from autograder.course import Course
+from autograder.errors import ClusterError
+from autograder.gradebook import Gradebook
+from autograder.intake.layouts import Source
+from autograder.records import Grade
+from autograder.store.database import open_store
+
+from .conftest import ASSIGNMENT, ROOT, Cluster
+
+
+@pytest.fixture(scope="session")
+def local(course: Course, sources: list[Source], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Grade]:
+    """What the same class gets without a cluster."""
+    with open_store(tmp_path_factory.mktemp("local") / "grades.sqlite") as store:
+        return {each.grade.student: each.grade for each in Gradebook(course, ASSIGNMENT, store, jobs=2).grade(sources)}
+
+
+def grade_on(
+    cluster: Cluster, course: Course, sources: list[Source], place: Path, said: list[str], victim: int = 0
+) -> dict[str, Grade]:
+    """Grades by student; after a few of them the process `victim` is killed."""
+    grades: dict[str, Grade] = {}
+    with open_store(place) as store:
+        book = Gradebook(course, ASSIGNMENT, store, scheduler=cluster.address, report=said.append)
+        for each in book.grade(sources):
+            grades[each.grade.student] = each.grade
+            if victim and len(grades) == 3:
+                os.kill(victim, signal.SIGKILL)
+                victim = 0
+    return grades
+
+
+def test_a_worker_killed_under_way_changes_no_mark_and_no_message(
+    cluster: Cluster, course: Course, sources: list[Source], local: dict[str, Grade], tmp_path: Path
+) -> None:
+    victim = cluster.add_worker()
+    cluster.add_worker()
+    said: list[str] = []
+    assert grade_on(cluster, course, sources, tmp_path / "grades.sqlite", said, victim.pid) == local
+    assert victim.wait(timeout=10) == -signal.SIGKILL
+    assert said == []
+
+
+def test_a_worker_with_another_guest_refuses_and_another_does_its_work(
+    cluster: Cluster, course: Course, sources: list[Source], local: dict[str, Grade], tmp_path: Path
+) -> None:
+    changed = tmp_path / "changed"
+    shutil.copytree(ROOT / "autograder", changed / "autograder", ignore=shutil.ignore_patterns("__pycache__"))
+    with open(changed / "autograder" / "guest" / "runner.py", "a", encoding="utf-8") as file:
+        file.write("# another version\n")
+    cluster.add_worker({"PYTHONPATH": str(changed)})
+    said: list[str] = []
+    with pytest.raises(ClusterError, match=r"every worker of the cluster refuses: its environment is another .* guest"):
+        grade_on(cluster, course, sources, tmp_path / "none.sqlite", said)
+    assert len(said) == 1
+    assert "refuses: its environment is another than that of the machine that asks: guest" in said[0]
+
+    cluster.add_worker()
+    assert grade_on(cluster, course, sources, tmp_path / "grades.sqlite", [], 0) == local
+
+
+def test_a_scheduler_that_is_not_there_is_one_sentence(course: Course) -> None:
+    with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9 .*dask scheduler"):
+        list(run_all(course, ASSIGNMENT, _never, [1], 1, "tcp://127.0.0.1:9", print))
+
+
+def _never(grader: object, item: object) -> None:
+    raise AssertionError("nothing can reach this")
