@@ -38,16 +38,16 @@ class Cluster:
     def _start(
         self, name: str, *arguments: str, environment: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        log = self._stack.enter_context(open(self._folder / f"{name}.log", "wb"))
-        process = subprocess.Popen(
-            [str(DASK), *arguments, "--no-dashboard", "--scheduler-file", str(self._file)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env={**os.environ, **(environment or {})},
-            cwd=self._folder,
-            start_new_session=True,
-        )
+        with open(self._folder / f"{name}.log", "wb") as log:
+            process = subprocess.Popen(
+                [str(DASK), *arguments, "--no-dashboard", "--scheduler-file", str(self._file)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **(environment or {})},
+                cwd=self._folder,
+                start_new_session=True,
+            )
         self._stack.callback(end_group, process)
         return process
 
