@@ -123,8 +123,10 @@ def grade(
     from autograder.report.documents import build_csv, build_document
 
     loaded, name = _choose_assignment(course, assignment)
-    others = [each for each in loaded.assignments if each != name]
-    sources, skipped = find_submissions(paths or _default_paths(loaded), name, choose=attempt.value, others=others)
+    others, zone = [each for each in loaded.assignments if each != name], loaded.zone(name)
+    sources, skipped = find_submissions(
+        paths or _default_paths(loaded), name, choose=attempt.value, others=others, zone=zone
+    )
     if not sources:
         _refuse_nothing(skipped)
     if csv is not None and not os.access(csv if csv.exists() else csv.absolute().parent, os.W_OK):

@@ -1,16 +1,19 @@
 """`course.toml` -> `Course`. Every error names the file, the key and what was expected."""
 
-import difflib
 import re
 import tomllib
+from datetime import tzinfo
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
+from zoneinfo import available_timezones
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from autograder.errors import CourseError
+from autograder.clock import find_zone
+from autograder.errors import CourseError, suggest_near
 
 FILE_NAME = "course.toml"
+ROSTER_NAME = "students.csv"
 
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=64)]
 PythonName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]
@@ -38,6 +41,31 @@ class Limits(_Model):
     files: Annotated[int, Field(ge=16, le=2**24)] = 1024
     output_bytes: Bytes = 1 * 2**20
     answer_bytes: Annotated[int, Field(ge=4096, le=2**30)] = 8 * 2**20
+
+
+class Late(_Model):
+    """What handing in after the deadline costs. It is taken from the total and shown as a line of its own."""
+
+    policy: Literal["none", "per-day"] = "none"
+    percent_per_day: Annotated[float, Field(gt=0, le=100)] | None = None
+    """For each day that has begun."""
+    percent_of: Literal["maximum", "earned"] = "maximum"
+    """Whether the per cent are of the assignment's points or of those that the student earned."""
+    grace_minutes: Annotated[float, Field(ge=0, le=7 * 24 * 60)] = 0
+    """After the deadline; they cost nothing, and days are counted from their end."""
+    max_percent: Annotated[float, Field(gt=0, le=100)] | None = None
+    """No more than this is taken off."""
+    latest_days: Annotated[int, Field(ge=1, le=366)] | None = None
+    """What is handed in after more days than these earns nothing."""
+
+    @model_validator(mode="after")
+    def _check_policy(self) -> "Late":
+        if self.policy == "per-day" and self.percent_per_day is None:
+            raise ValueError('the key percent_per_day is missing, which policy = "per-day" needs')
+        for key in ("percent_per_day", "max_percent", "latest_days"):
+            if self.policy == "none" and getattr(self, key) is not None:
+                raise ValueError(f'{key} does nothing under policy = "none"; write policy = "per-day" or take it out')
+        return self
 
 
 class Exercise(_Model):
@@ -69,6 +97,7 @@ class Assignment(_Model):
     show_hints: bool = True
     """Whether a lost mark's hint is given out, or only what is wrong."""
     limits: Limits = Limits()
+    late: Late = Late()
     exercises: Annotated[tuple[Exercise, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -81,6 +110,8 @@ class Assignment(_Model):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ValueError(f"{what} {twice[0]} stands there twice; each must be unique within the assignment")
+        if self.late.policy != "none" and self.due is None:
+            raise ValueError(f'the key due is missing, which late.policy = "{self.late.policy}" needs')
         runs = len(self.seeds) + 1
         for what in ("wall", "cpu"):
             cell, whole = getattr(self.limits, f"cell_{what}_seconds"), getattr(self.limits, f"{what}_seconds")
@@ -95,7 +126,19 @@ class Assignment(_Model):
 class _CourseFile(_Model):
     id: Identifier
     title: str
+    time_zone: str | None = None
+    """Such as Europe/Berlin: where days begin and end, and how times without a zone are read."""
+    roster: str | None = None
+    """The list of students, below the course's folder; else `students.csv` if there is one."""
     assignments: Annotated[dict[Identifier, Assignment], Field(min_length=1)]
+
+    @field_validator("time_zone")
+    @classmethod
+    def _check_zone(cls, name: str | None) -> str | None:
+        if name is not None and find_zone(name) is None:
+            near = suggest_near(name, available_timezones())
+            raise ValueError(f'expected a time zone such as "Europe/Berlin", not "{name}"{near}')
+        return name
 
 
 class Course(_CourseFile):
@@ -106,7 +149,7 @@ class Course(_CourseFile):
     def assignment(self, name: str) -> Assignment:
         """The assignment with this id; `CourseError` with a near match when there is none."""
         if name not in self.assignments:
-            near = _did_you_mean(name, list(self.assignments))
+            near = suggest_near(name, self.assignments)
             known = ", ".join(self.assignments)
             raise CourseError(f"{self.folder / FILE_NAME}: there is no assignment {name!r}{near}; it has {known}")
         return self.assignments[name]
@@ -122,6 +165,20 @@ class Course(_CourseFile):
     def reference(self, name: str) -> Path:
         """The module with `inputs(seed)` and one function for each exercise."""
         return self.folder / "solutions" / name / "reference.py"
+
+    def zone(self, name: str) -> tzinfo | None:
+        """The time zone that days and times of an assignment are read in: the course's, else that of the due date."""
+        due = self.assignment(name).due
+        return find_zone(self.time_zone) if self.time_zone else due.tzinfo if due else None
+
+    def roster_file(self) -> Path | None:
+        """The list of students, where there is one. `CourseError` when `course.toml` names one that is not there."""
+        file = self.folder / (self.roster or ROSTER_NAME)
+        if file.is_file():
+            return file
+        if self.roster is not None:
+            raise CourseError(f"{self.folder / FILE_NAME}: roster: there is no file {file}")
+        return None
 
     def hidden_tests(self, name: str) -> Path:
         """The folder with the hidden tests of an assignment."""
@@ -168,7 +225,7 @@ def _explain(file: Path, error: ValidationError) -> str:
         where = ".".join(str(part) for part in problem["loc"]) or "the file"
         if problem["type"] == "extra_forbidden":
             key = str(problem["loc"][-1])
-            lines.append(f"{file}: unknown key {where}{_did_you_mean(key, _known_keys(problem['loc'][:-1]))}")
+            lines.append(f"{file}: unknown key {where}{suggest_near(key, _known_keys(problem['loc'][:-1]))}")
         elif problem["type"] == "missing":
             lines.append(f"{file}: the key {where} is missing")
         else:
@@ -189,8 +246,3 @@ def _known_keys(location: tuple[int | str, ...]) -> list[str]:
         else:
             model = next((arg for arg in reversed(get_args(model)) if isinstance(arg, type)), None)
     return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
-
-
-def _did_you_mean(word: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f" (did you mean {near[0]}?)" if near else ""

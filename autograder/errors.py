@@ -4,6 +4,9 @@ An exception means that *we*, the machine or the course files are at fault. What
 wrong is a value (see `records.Ending`), never an exception.
 """
 
+import difflib
+from collections.abc import Iterable
+
 
 class AutograderError(Exception):
     """Base of all; the text is one sentence that says what happened, where, and what to do."""
@@ -43,3 +46,9 @@ class StoreError(AutograderError):
 
 class StoreBusyError(StoreError):
     """Another run works on the store; the text says whose."""
+
+
+def suggest_near(word: str, known: Iterable[str]) -> str:
+    """` (did you mean ...?)` for the text of an error; empty when nothing that is known comes near."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" (did you mean {near[0]}?)" if near else ""

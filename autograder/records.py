@@ -40,6 +40,12 @@ class Submission(msgspec.Struct, frozen=True):
     path: str
     data: bytes
     sha256: str
+    received: datetime | None = None
+    """When it was handed in, in UTC; None where nothing that is trusted says so."""
+    late: bool | None = None
+    """What the LMS says of it; None where the LMS says nothing."""
+    attempt: int = 0
+    """The attempt's place among those found for the student, from 1; 0 outside of LMS downloads."""
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -190,3 +196,64 @@ class Decision(msgspec.Struct, frozen=True):
     why: str
     when: datetime
     """With its time zone."""
+
+
+class FinalExercise(msgspec.Struct, frozen=True):
+    """One exercise with what a person decided about it. Points are None where there are none yet."""
+
+    id: str
+    automatic: float | None
+    """What the hidden tests gave; None where the submission could not be graded."""
+    override: float | None
+    """What a person gave in place of it."""
+    written: float | None
+    """What a person gave for the written part."""
+    points: float | None
+    """What counts: the override or the automatic points, and the written ones."""
+    pending: float
+    """Written points that wait for a person."""
+    max_score: float | None
+    """With the written points; None where it is not known what the hidden tests are worth."""
+
+
+class LateLine(msgspec.Struct, frozen=True):
+    """When a submission came, against its deadline, and what that costs."""
+
+    deadline: datetime
+    """The due date, or the student's own."""
+    received: datetime | None
+    days: int | None
+    """Days begun after the deadline and the grace; 0 when it is in time, None when that is not known."""
+    percent: float
+    """What the policy takes off for that; of the maximum or of what was earned, as the course has it."""
+    taken: float | None
+    """Points taken off; None where there is no score to take them from."""
+    extended: bool = False
+    """The deadline is the student's own."""
+    used_grace: bool = False
+    """It came after the deadline and is in time by the minutes of grace alone."""
+    too_late: bool = False
+    """It came after the last day that counts."""
+
+
+class FinalGrade(msgspec.Struct, frozen=True):
+    """A grade with everything a person decided and the late policy. Computed, never stored."""
+
+    student: str
+    status: str
+    """`graded` or `ungraded`; a person's points for every exercise make any submission graded."""
+    reason: str | None
+    """Why it is ungraded."""
+    automatic: float | None
+    """The hidden tests' points together."""
+    exercises: tuple[FinalExercise, ...]
+    points: float | None
+    """The exercises together, before what lateness takes."""
+    pending: float | None
+    late: LateLine | None
+    """None where the assignment has no due date."""
+    total: float | None
+    """What counts. None, never 0, for a submission that could not be graded."""
+    max_score: float | None
+    notes: tuple[str, ...] = ()
+    """What a person should look at."""

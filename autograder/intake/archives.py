@@ -4,6 +4,7 @@ An archive is hostile until shown otherwise. Sizes are checked as declared befor
 are while it is read. One member's fault is its own; only an archive whose directory lies as a whole is refused.
 """
 
+import contextlib
 import io
 import os
 import stat
@@ -11,6 +12,7 @@ import struct
 import zipfile
 import zlib
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -94,6 +96,21 @@ def read_member(path: Path, member: str) -> bytes:
                 f"The file is damaged in the archive ({make_showable(str(error))}); download it again, "
                 "or ask the student for the notebook file (.ipynb)."
             ) from error
+
+
+def read_members(path: Path, members: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Names and bytes of several members, opening the archive once; those that cannot be read are left out."""
+    broken = contextlib.suppress(KeyError, OSError, NotebookError, *_BROKEN)
+    with broken, _BoundedFile(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
+        for member in members:
+            data = None
+            with broken:
+                info = archive.getinfo(member)
+                if not _find_fault(info):
+                    with archive.open(info) as stream:
+                        data = _read_stream(stream)
+            if data is not None:
+                yield member, data
 
 
 def _read_stream(stream: IO[bytes]) -> bytes:

@@ -4,9 +4,11 @@ Every file is accounted for once: as the file that stands for an attempt, or ski
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, tzinfo
 
 import msgspec
 
+from autograder.clock import parse_moment, settle_moment
 from autograder.intake.files import File, Source, make_showable
 from autograder.intake.lms import Handed, Submitter, name_blackboard_users, recognise_file
 from autograder.records import Skipped
@@ -18,6 +20,17 @@ class Attempts(msgspec.Struct, frozen=True):
     sources: tuple[Source, ...]
     relative: str
     """Where it lies below what was named; tells students of one name apart where no LMS does."""
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What files beside the submissions say of them, and the zone of the times that name none."""
+
+    submitters: Mapping[tuple[str, ...], Submitter] = {}
+    """Gradescope's, by the path of the submission's folder."""
+    timestamps: Mapping[tuple[str, ...], str] = {}
+    """The text of each `timestamp.txt`, by the path of its folder."""
+    zone: tzinfo | None = None
+    """Without it, a time that names no zone is not known."""
 
 
 class _Item(msgspec.Struct, frozen=True):
@@ -33,16 +46,12 @@ class _Item(msgspec.Struct, frozen=True):
 
 
 def sort_out(
-    root_name: str,
-    files: Sequence[File],
-    assignment: str,
-    others: Collection[str],
-    submitters: Mapping[tuple[str, ...], Submitter],
+    root_name: str, files: Sequence[File], assignment: str, others: Collection[str], told: Told
 ) -> tuple[list[Attempts], list[Skipped]]:
     """Decide for the files below one place. `others` are the course's other assignments."""
     skipped: list[Skipped] = []
     found: list[Attempts] = []
-    handed = {file: recognise_file(file.folders, file.name, submitters) for file in files}
+    handed = {file: recognise_file(file.folders, file.name, told.submitters) for file in files}
     bases = {base for file in files if (base := _find_tree(file, handed[file], assignment)) is not None}
     students: dict[tuple[str, str], list[tuple[File, Handed]]] = {}
     homes: dict[tuple[str, ...], list[_Item]] = {}
@@ -68,10 +77,11 @@ def sort_out(
     for home, items in homes.items():
         chosen, rest = _choose_file(items, assignment, others)
         skipped += rest
-        found.append(Attempts((_build_source(chosen, make_showable(home[-2])),), chosen.relative))
+        source = _add_timestamp(_build_source(chosen, make_showable(home[-2])), told.timestamps.get(home))
+        found.append(Attempts((source,), chosen.relative))
     users = name_blackboard_users(key[1] for key in students if key[0] == "Blackboard")
     for group in students.values():
-        attempts, rest = _sort_student(group, assignment, others, users)
+        attempts, rest = _sort_student(group, assignment, others, users, told.zone)
         skipped += rest
         found.append(attempts)
     return (
@@ -82,6 +92,17 @@ def sort_out(
 
 def _build_source(file: File, student: str) -> Source:
     return Source(student, file.path, file.shown, file.fault, file.member)
+
+
+def _add_timestamp(source: Source, text: str | None) -> Source:
+    """The source with the time that nbgrader wrote beside it. nbgrader takes a time without a zone for UTC."""
+    if text is None:
+        return source
+    received = parse_moment(text, UTC)
+    if received is None:
+        note = "The time in timestamp.txt could not be read; when it was handed in is not known."
+        return msgspec.structs.replace(source, notes=(*source.notes, note))
+    return msgspec.structs.replace(source, received=received)
 
 
 def _look_inside(file: File, depth: int) -> tuple[str, ...]:
@@ -161,7 +182,11 @@ def _choose_file(items: Sequence[_Item], assignment: str, others: Collection[str
 
 
 def _sort_student(
-    group: Sequence[tuple[File, Handed]], assignment: str, others: Collection[str], users: Mapping[str, str]
+    group: Sequence[tuple[File, Handed]],
+    assignment: str,
+    others: Collection[str],
+    users: Mapping[str, str],
+    zone: tzinfo | None,
 ) -> tuple[Attempts, list[Skipped]]:
     """One student's files of an LMS's download, by attempt."""
     first = group[0][1]
@@ -191,8 +216,9 @@ def _sort_student(
             own.insert(0, f"Attempt {place} of {len(standing)} counts{when}.")
         if handed.late:
             own.append(f"{handed.lms} marks it as handed in late.")
-        source = _build_source(file, student)
-        sources.append(msgspec.structs.replace(source, id=number, attempt=place, late=handed.late, notes=tuple(own)))
+        known = Source(student, file.path, file.shown, file.fault, file.member, number, place, handed.late)
+        received = settle_moment(handed.moment, zone) if handed.moment else None
+        sources.append(msgspec.structs.replace(known, received=received, notes=tuple(own)))
     return Attempts(tuple(sources), standing[0][0].relative), skipped
 
 

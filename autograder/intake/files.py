@@ -3,6 +3,7 @@
 import re
 import stat
 import unicodedata
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -47,8 +48,10 @@ class Source(msgspec.Struct, frozen=True):
     """What the LMS knows the student by; empty outside of LMS downloads."""
     attempt: int = 0
     """The attempt's place among those found for the student, from 1; 0 outside of LMS downloads."""
-    late: bool = False
-    """The LMS says that it was handed in late."""
+    late: bool | None = None
+    """Whether it was handed in late, as the LMS says; None where the LMS says nothing."""
+    received: datetime | None = None
+    """When it was handed in, in UTC; None where neither the LMS nor nbgrader says so."""
     notes: tuple[str, ...] = ()
     """What the instructor should know; goes to the notes of the grade."""
 

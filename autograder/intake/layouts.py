@@ -15,19 +15,21 @@ Where this gives one name to several students, each gets the LMS's id added, or 
 another.
 """
 
+import contextlib
 import hashlib
 import os
 import stat
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from datetime import tzinfo
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from autograder.errors import NotebookError, UsageError
-from autograder.intake.archives import list_archive, read_member
-from autograder.intake.attempts import Attempts, sort_out
+from autograder.intake.archives import list_archive, read_member, read_members
+from autograder.intake.attempts import Attempts, Told, sort_out
 from autograder.intake.files import MAX_FILE_BYTES, File, Source, classify_name, make_showable
 from autograder.intake.folders import list_folder, read_file
 from autograder.intake.lms import Submitter, parse_gradescope_list
@@ -35,17 +37,26 @@ from autograder.records import Skipped, Submission
 
 __all__ = ["MAX_FILE_BYTES", "Attempts", "Source", "find_attempts", "find_submissions", "read_submission"]
 
+_TIMESTAMP_BYTES = 200
+"""A time is shorter; a longer file is none of nbgrader's."""
+
 
 def find_submissions(
-    paths: Sequence[Path], assignment: str, *, choose: Literal["last", "first"] = "last", others: Collection[str] = ()
+    paths: Sequence[Path],
+    assignment: str,
+    *,
+    choose: Literal["last", "first"] = "last",
+    others: Collection[str] = (),
+    zone: tzinfo | None = None,
 ) -> tuple[list[Source], list[Skipped]]:
     """List the submissions for `assignment` at some paths, in the order of the paths and sorted below each.
 
     Of several attempts of a student in one place, the last or the first is taken and the others are skipped.
     `others` are the course's other assignments: a notebook named after one of them is not taken for this one.
+    `zone` is where an LMS's times that name no zone are read (`Course.zone`); without it they are not known.
     `UsageError` when a path does not exist or cannot be looked into.
     """
-    found, skipped = find_attempts(paths, assignment, others)
+    found, skipped = find_attempts(paths, assignment, others, zone)
     sources = []
     for attempts in found:
         chosen = attempts.sources[-1 if choose == "last" else 0]
@@ -56,13 +67,13 @@ def find_submissions(
 
 
 def find_attempts(
-    paths: Sequence[Path], assignment: str, others: Collection[str] = ()
+    paths: Sequence[Path], assignment: str, others: Collection[str] = (), zone: tzinfo | None = None
 ) -> tuple[list[Attempts], list[Skipped]]:
     """Every attempt of every student, for whoever wants to grade them all and keep the best."""
     found: list[Attempts] = []
     skipped: list[Skipped] = []
     for path in paths:
-        attempts, rest = _find_at(path, assignment, others)
+        attempts, rest = _find_at(path, assignment, others, zone)
         found += attempts
         skipped += rest
     return _make_unique(_drop_doubles(found)), skipped
@@ -76,17 +87,20 @@ def read_submission(source: Source) -> Submission:
         data = read_member(source.path, source.member) if source.member else read_file(source.path)
     except OSError as error:
         raise NotebookError(f"The file cannot be read ({error.strerror}); check its permissions.") from error
-    return Submission(student=source.student, path=source.shown, data=data, sha256=hashlib.sha256(data).hexdigest())
+    sha256 = hashlib.sha256(data).hexdigest()
+    return Submission(source.student, source.shown, data, sha256, source.received, source.late, source.attempt)
 
 
-def _find_at(path: Path, assignment: str, others: Collection[str]) -> tuple[list[Attempts], list[Skipped]]:
+def _find_at(
+    path: Path, assignment: str, others: Collection[str], zone: tzinfo | None
+) -> tuple[list[Attempts], list[Skipped]]:
     """The attempts at one path, and what was skipped."""
     shown = make_showable(os.fspath(path))
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISREG(mode) and path.suffix.lower() == ".zip":
             files = list_archive(path)
-            return sort_out(path.stem, files, assignment, others, _read_submitters(files))
+            return sort_out(path.stem, files, assignment, others, _read_told(files, zone))
     except NotebookError as error:
         return [Attempts((Source(make_showable(path.stem), path, shown, str(error)),), shown)], []
     except (OSError, ValueError) as error:
@@ -97,26 +111,36 @@ def _find_at(path: Path, assignment: str, others: Collection[str]) -> tuple[list
     if stat.S_ISDIR(mode):
         files = list(list_folder(path))
         root_name = os.path.basename(os.path.abspath(path))
-        return sort_out(root_name, files, assignment, others, _read_submitters(files))
+        return sort_out(root_name, files, assignment, others, _read_told(files, zone))
     skip, _ = classify_name(path.name, (), mode)
     if skip:
         return [], [Skipped(shown, skip)]
     return [Attempts((Source(make_showable(path.stem), path, shown),), shown)], []
 
 
-def _read_submitters(files: Sequence[File]) -> dict[tuple[str, ...], Submitter]:
-    """Whom Gradescope's lists name, by the path of the submission's folder. A list that cannot be read names nobody."""
+def _read_told(files: Sequence[File], zone: tzinfo | None) -> Told:
+    """What Gradescope's lists and nbgrader's timestamps say. One that cannot be read says nothing."""
+    telling = [file for file in files if file.name in ("submission_metadata.yml", "timestamp.txt") and not file.fault]
     submitters: dict[tuple[str, ...], Submitter] = {}
-    for file in files:
-        if file.name != "submission_metadata.yml" or file.fault:
-            continue
-        try:
-            data = read_member(file.path, file.member) if file.member else read_file(file.path)
-        except (NotebookError, OSError):
+    timestamps: dict[tuple[str, ...], str] = {}
+    for file, data in _read_several(telling):
+        if file.name == "timestamp.txt":
+            timestamps[file.folders] = data[:_TIMESTAMP_BYTES].decode("utf-8", "replace")
             continue
         for folder, submitter in parse_gradescope_list(data.decode("utf-8", "replace")).items():
             submitters[(*file.folders, folder)] = submitter
-    return submitters
+    return Told(submitters, timestamps, zone)
+
+
+def _read_several(files: Sequence[File]) -> Iterator[tuple[File, bytes]]:
+    """Files of one place with their bytes; those that cannot be read are left out."""
+    packed = {file.member: file for file in files if file.member}
+    if packed:
+        yield from ((packed[member], data) for member, data in read_members(files[0].path, packed))
+    for file in files:
+        if not file.member:
+            with contextlib.suppress(NotebookError, OSError):
+                yield file, read_file(file.path)
 
 
 def _drop_doubles(found: Sequence[Attempts]) -> list[Attempts]:

@@ -7,9 +7,11 @@ path that fits decides, so that no file can pass for another student's.
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
+from autograder.clock import parse_moment
 from autograder.intake.files import make_showable
 
 
@@ -29,7 +31,10 @@ class Handed(msgspec.Struct, frozen=True):
     order: tuple[int, ...] = ()
     """Later attempts have a larger one; empty where the name does not tell."""
     when: str = ""
-    late: bool = False
+    late: bool | None = None
+    """None where this LMS's names never tell."""
+    moment: datetime | None = None
+    """When it was handed in; without a zone where the LMS leaves that out."""
 
 
 # Canvas has ids of five letters and digits where names are hidden from graders.
@@ -59,6 +64,7 @@ class Submitter(msgspec.Struct, frozen=True):
 
     name: str
     id: str
+    moment: datetime | None = None
 
 
 def recognise_file(folders: Sequence[str], name: str, submitters: Mapping[tuple[str, ...], Submitter]) -> Handed | None:
@@ -87,7 +93,8 @@ def _read_folder_name(
     if match := _GRADESCOPE.fullmatch(folder):
         submitter = submitters.get((*above, folder), Submitter(folder, folder))
         order = (int(match["id"]),)
-        return Handed("Gradescope", submitter.id, submitter.name, inside, depth, (*above, folder), order)
+        attempt, moment = (*above, folder), submitter.moment
+        return Handed("Gradescope", submitter.id, submitter.name, inside, depth, attempt, order, moment=moment)
     return None
 
 
@@ -99,7 +106,8 @@ def _read_file_name(name: str, above: tuple[str, ...]) -> Handed | None:
         when = match["when"]
         order = tuple(map(int, when.split("-")))
         head = match["head"]
-        return Handed("Blackboard", head, head, (match["file"] or "details.txt",), depth, (when,), order, when)
+        inside = (match["file"] or "details.txt",)
+        return Handed("Blackboard", head, head, inside, depth, (when,), order, when, moment=_build_moment(order))
     if (match := _BRIGHTSPACE.fullmatch(name)) and match["file"]:
         return _read_brightspace(match, (match["file"],), depth)
     if match := _CANVAS.fullmatch(name):
@@ -119,7 +127,17 @@ def _name_participant(match: re.Match[str]) -> str:
 
 def _read_brightspace(match: re.Match[str], inside: tuple[str, ...], depth: int) -> Handed:
     when = match["when"].strip()
-    return Handed("Brightspace", match["id"], match["name"], inside, depth, (when,), _read_date(when), when)
+    order = _read_date(when)
+    moment = _build_moment(order)
+    return Handed("Brightspace", match["id"], match["name"], inside, depth, (when,), order, when, moment=moment)
+
+
+def _build_moment(order: tuple[int, ...]) -> datetime | None:
+    """A name's date without a zone; None when there is no such day."""
+    try:
+        return datetime(*order) if order else None  # type: ignore[arg-type]
+    except ValueError:
+        return None
 
 
 def _read_date(text: str) -> tuple[int, ...]:
@@ -156,29 +174,32 @@ def name_blackboard_users(heads: Iterable[str]) -> dict[str, str]:
 def parse_gradescope_list(text: str) -> dict[str, Submitter]:
     """Submitters by folder, of a `submission_metadata.yml`. What does not look like Gradescope's own is passed over.
 
-    Only three plain keys are wanted of a file that is always written by the same program; that is no need for a
+    Only four plain keys are wanted of a file that is always written by the same program; that is no need for a
     parser of all of YAML.
     """
     people: dict[str, list[dict[str, str]]] = {}
+    moments: dict[str, datetime | None] = {}
     folder, listing = "", False
     for line in text.splitlines():
         if match := re.fullmatch(r"(submission_\d+):\s*", line):
             folder, listing = match[1], False
             people[folder] = []
-        elif match := re.fullmatch(r"  :?(\w+):.*", line):
+        elif match := re.fullmatch(r"  :?(\w+):(.*)", line):
             listing = match[1] == "submitters"
+            if match[1] == "created_at":
+                moments[folder] = parse_moment(_unquote(match[2].strip()), UTC)
         elif folder and listing and (match := re.fullmatch(r"\s{2,4}(- |  )\s*:?(name|sid|email):\s*(.*?)\s*", line)):
             if match[1] == "- ":
                 people[folder].append({})
             if people[folder]:
                 people[folder][-1][match[2]] = _unquote(match[3])
-    return {folder: _join_people(folder, group) for folder, group in people.items() if group}
+    return {folder: _join_people(folder, group, moments.get(folder)) for folder, group in people.items() if group}
 
 
-def _join_people(folder: str, group: list[dict[str, str]]) -> Submitter:
+def _join_people(folder: str, group: list[dict[str, str]], moment: datetime | None) -> Submitter:
     names = [each.get("name") or each.get("email") or each.get("sid") or folder for each in group]
     ids = [each.get("sid") or each.get("email") or each.get("name") or folder for each in group]
-    return Submitter(make_showable(" & ".join(names)), make_showable(" & ".join(ids)))
+    return Submitter(make_showable(" & ".join(names)), make_showable(" & ".join(ids)), moment)
 
 
 def _unquote(text: str) -> str:

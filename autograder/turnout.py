@@ -1,0 +1,75 @@
+"""Which submission counts for which student of the roster, and who has handed in nothing. Pure."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from autograder.roster import Roster, Student
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What is known of a submission's student."""
+
+    label: str
+    """The student as the intake names it."""
+    lms_id: str = ""
+    received: datetime | None = None
+
+
+class Turnout(msgspec.Struct, frozen=True):
+    """Submissions by their place in the list that was given."""
+
+    own: dict[str, int]
+    """By student: what he or she handed in, alone or together with others."""
+    shared: dict[str, int]
+    """By student without one of his or her own: the newest of the group."""
+    missing: tuple[Student, ...]
+    """Those for whom nothing counts."""
+    unmatched: tuple[tuple[int, str], ...]
+    """Submissions that belong to nobody of the roster, with the reason."""
+    replaced: tuple[tuple[int, int], ...]
+    """Submissions of a student that do not count, and the newer one that does."""
+
+
+def find_turnout(roster: Roster, claims: Sequence[Claim]) -> Turnout:
+    """Match submissions to students.
+
+    Of several submissions of a student, and of a group, the one received last counts; one whose time is not known counts
+    as older than any other, and of two that are equal the later in the list.
+    """
+
+    def get_age(place: int) -> tuple[datetime, int]:
+        return claims[place].received or _LONG_AGO, place
+
+    by_student: dict[str, list[int]] = {}
+    unmatched = []
+    for place, claim in enumerate(claims):
+        match = roster.match(claim.label, claim.lms_id)
+        if not match.students:
+            unmatched.append((place, match.reason))
+        for student in match.students:
+            by_student.setdefault(student.id, []).append(place)
+    own = {student: max(places, key=get_age) for student, places in by_student.items()}
+    by_group: dict[str, list[int]] = {}
+    for student in roster.students:
+        if student.group and student.id in own:
+            by_group.setdefault(student.group, []).append(own[student.id])
+    shared = {
+        student.id: max(by_group[student.group], key=get_age)
+        for student in roster.students
+        if student.id not in own and student.group in by_group
+    }
+    counting = set(own.values())
+    replaced = {
+        place: own[student] for student, places in by_student.items() for place in places if place not in counting
+    }
+    return Turnout(
+        own=own,
+        shared=shared,
+        missing=tuple(each for each in roster.students if each.id not in own and each.id not in shared),
+        unmatched=tuple(unmatched),
+        replaced=tuple(sorted(replaced.items())),
+    )
