@@ -7,6 +7,7 @@ stored of it, and give back a grade with the runs that they made.
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -23,7 +24,7 @@ from autograder.intake.layouts import Source, find_submissions, read_submission
 from autograder.records import Grade, Submission
 from autograder.runs import TOGETHER
 from autograder.store.packing import pack_execution, unpack_execution
-from autograder.store.records import Received, Result
+from autograder.store.records import Received, Result, StoredSubmission
 
 if TYPE_CHECKING:
     from autograder.store.database import Store
@@ -52,15 +53,31 @@ class Work(StrEnum):
     """Nothing: these bytes were graded before, in the same way."""
 
 
-class Done(msgspec.Struct, frozen=True):
-    """One submission of the class, with what it got and what was done for it."""
+class Entry(msgspec.Struct, frozen=True):
+    """One submission of the class, without its bytes."""
 
+    student: str
+    path: str
+    key: str
+    """The SHA-256 of its bytes; what stands for it where they could not be read."""
+    notes: tuple[str, ...] = ()
+    received: datetime | None = None
+    late: bool | None = None
+    lms_id: str = ""
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What a submission got and what was done for it."""
+
+    entry: Entry
     grade: Grade
     work: Work
     before: Grade | None = None
     """What it had got before, where it was marked again."""
     wanted: tuple[str, ...] = ()
     """Exercises that want a run alone, which was not allowed."""
+    ran_alone: int = 0
+    """Exercises that were run alone now."""
 
 
 class _Task(msgspec.Struct, frozen=True):
@@ -81,7 +98,7 @@ class _Reply(msgspec.Struct, frozen=True):
 class _Waiting(msgspec.Struct):
     """Who handed in the bytes that a worker has, and what they got before."""
 
-    submissions: list[tuple[Submission, tuple[str, ...]]]
+    entries: list[Entry]
     work: Work
     before: Grade | None
 
@@ -178,60 +195,65 @@ class Gradebook:
     def _receive(self, sources: Iterable[Source], *, force: bool) -> Iterator[_Task]:
         """Store what was handed in, and ask for what is to be done for it."""
         for chunk in _cut(sources, _CHUNK):
-            received, readable, faults = [], [], []
+            received: list[Received] = []
+            readable: list[tuple[Entry, bytes]] = []
+            faults: list[tuple[Entry, str]] = []
             for source in chunk:
                 try:
                     submission = read_submission(source)
-                    readable.append((submission, source.notes))
+                    data, key = submission.data, submission.sha256
+                    readable.append((_build_entry(source, key), data))
                 except NotebookError as error:
-                    digest = _UNREADABLE + hashlib.sha256(f"{source.shown}\0{error}".encode()).hexdigest()[:53]
-                    submission = Submission(source.student, source.shown, b"", digest)
-                    faults.append((submission, source.notes, str(error)))
-                received.append(_build_received(self._name, submission, source))
+                    data, key = b"", _UNREADABLE + hashlib.sha256(f"{source.shown}\0{error}".encode()).hexdigest()[:53]
+                    faults.append((_build_entry(source, key), str(error)))
+                received.append(_build_received(self._name, source, key, data))
             self._store.save_submissions(received)
-            for submission, notes, reason in faults:
-                self._refuse(submission, notes, reason)
+            for entry, reason in faults:
+                self._refuse(entry, reason)
             yield from self._plan(readable, force=force, may_run=True)
 
     def _recall(self, *, may_run: bool) -> Iterator[_Task]:
         """Everything that counts and has been run in this environment."""
-        current = [each for each in self._store.list_submissions(self._name) if not each.sha256.startswith(_UNREADABLE)]
+        executed = self._store.find_executed(self._name, self.environment.digest)
+        current = [
+            each for each in self._store.list_submissions(self._name) if TOGETHER in executed.get(each.sha256, ())
+        ]
         for chunk in _cut(current, _CHUNK):
-            digests = [each.sha256 for each in chunk]
-            run = self._store.find_executions(self._name, self.environment.digest, digests)
-            contents = self._store.find_contents(digests)
-            known = [
-                (Submission(each.student, each.path, contents[each.sha256], each.sha256), each.notes)
-                for each in chunk
-                if TOGETHER in run.get(each.sha256, {})
-            ]
+            contents = self._store.find_contents(each.sha256 for each in chunk)
+            known = [(build_stored_entry(each), contents[each.sha256]) for each in chunk if each.sha256 in contents]
             yield from self._plan(known, force=False, may_run=may_run)
 
-    def _plan(
-        self, submissions: Sequence[tuple[Submission, tuple[str, ...]]], *, force: bool, may_run: bool
-    ) -> Iterator[_Task]:
+    def count_unexecuted(self) -> int:
+        """Submissions that count and have not been run in this environment; `regrade` leaves them out."""
+        executed = self._store.find_executed(self._name, self.environment.digest)
+        return sum(
+            TOGETHER not in executed.get(each.sha256, ()) and not each.sha256.startswith(_UNREADABLE)
+            for each in self._store.list_submissions(self._name)
+        )
+
+    def _plan(self, submissions: Sequence[tuple[Entry, bytes]], *, force: bool, may_run: bool) -> Iterator[_Task]:
         """Tasks for what is to be done; what is there already becomes ready."""
         self._save()  # so that bytes that were handed in twice are found
-        digests = list(dict.fromkeys(each.sha256 for each, _ in submissions))
+        keys = list(dict.fromkeys(entry.key for entry, _ in submissions))
         environment, marking = self.environment.digest, self.marking.digest
-        kept = {} if force else self._store.find_grades(self._name, environment, marking, digests)
-        open_digests = [each for each in digests if each not in kept]
-        runs = {} if force else self._store.find_executions(self._name, environment, open_digests)
-        standing = self._store.find_standing(self._name, digests)
-        if may_run:
-            back = [each for each in kept if standing.get(each) != (environment, marking)]
+        kept = {} if force else self._store.find_grades(self._name, environment, marking, keys)
+        missing = [each for each in keys if each not in kept]
+        runs = {} if force else self._store.find_executions(self._name, environment, missing)
+        standing = self._store.find_standing(self._name, keys)
+        back = [each for each in kept if standing.get(each) != (environment, marking)]
+        if back and may_run:
             self._store.choose_grades(self._name, environment, marking, back)
-        before = self._find_grades({each: standing[each] for each in open_digests if each in standing})
-        for submission, notes in submissions:
-            digest = submission.sha256
-            if digest in kept:
-                self._ready.append(Done(_give(kept[digest], submission, notes), Work.KEPT))
-            elif digest in self._waiting:
-                self._waiting[digest].submissions.append((submission, notes))
+        before = self._find_grades({each: standing[each] for each in (*missing, *back) if each in standing})
+        for entry, data in submissions:
+            if entry.key in kept:
+                self._ready.append(Done(entry, _give(kept[entry.key], entry), Work.KEPT, before.get(entry.key)))
+            elif entry.key in self._waiting:
+                self._waiting[entry.key].entries.append(entry)
             else:
-                work = Work.MARKED if TOGETHER in runs.get(digest, {}) else Work.RUN
-                self._waiting[digest] = _Waiting([(submission, notes)], work, before.get(digest))
-                yield _Task(submission, runs.get(digest, {}), may_run)
+                stored = runs.get(entry.key, {})
+                work = Work.MARKED if TOGETHER in stored else Work.RUN
+                self._waiting[entry.key] = _Waiting([entry], work, before.get(entry.key))
+                yield _Task(Submission(entry.student, entry.path, data, entry.key), stored, may_run)
 
     def _find_grades(self, standing: Mapping[str, tuple[str, str]]) -> dict[str, Grade]:
         """Grades by digest, each under its own environment and marking."""
@@ -241,27 +263,32 @@ class Gradebook:
             found |= self._store.find_grades(self._name, environment, marking, digests)
         return found
 
-    def _finish(self, digest: str, reply: _Reply | None, *, save: bool) -> Iterator[Done]:
+    def _finish(self, key: str, reply: _Reply | None, *, save: bool) -> Iterator[Done]:
         """What a worker gave back, for everybody who handed these bytes in."""
-        waiting = self._waiting.pop(digest)
+        waiting = self._waiting.pop(key)
         if reply is None:
-            first = waiting.submissions[0][0]
-            lost = Grade(first.student, first.path, digest, "ungraded", reason=_LOST)
-            reply = _Reply(lost, {}, (), settled=False)
+            reply = _Reply(Grade("", "", key, "ungraded", reason=_LOST), {}, (), settled=False)
         if save:
             marking = self.marking.digest if reply.settled else UNFINISHED
-            self._unsaved.append(
-                Result(self._name, digest, self.environment.digest, marking, reply.grade, reply.runs)
-            )  # fmt: skip
+            self._unsaved.append(Result(self._name, key, self.environment.digest, marking, reply.grade, reply.runs))
             if len(self._unsaved) >= _MOST_UNSAVED or time.monotonic() - self._saved_at > _UNSAVED_SECONDS:
                 self._save()
-        for submission, notes in waiting.submissions:
-            yield Done(_give(reply.grade, submission, notes), waiting.work, waiting.before, reply.wanted)
+        for entry in waiting.entries:
+            ran_alone = sum(each != TOGETHER for each in reply.runs)
+            yield Done(entry, _give(reply.grade, entry), waiting.work, waiting.before, reply.wanted, ran_alone)
 
-    def _refuse(self, submission: Submission, notes: tuple[str, ...], reason: str) -> None:
-        grade = Grade(submission.student, submission.path, "", "ungraded", reason=reason)
-        self._unsaved.append(Result(self._name, submission.sha256, self.environment.digest, self.marking.digest, grade))
-        self._ready.append(Done(add_notes(grade, notes), Work.KEPT))
+    def _refuse(self, entry: Entry, reason: str) -> None:
+        """A file that cannot be read has its result at once."""
+        grade = Grade("", "", entry.key, "ungraded", reason=reason)
+        self._unsaved.append(Result(self._name, entry.key, self.environment.digest, self.marking.digest, grade))
+        self._ready.append(Done(entry, _give(grade, entry), Work.KEPT))
+
+    def read_grades(self, entries: Iterable[Entry]) -> Iterator[Grade]:
+        """The grade of each that counts, in their order; ungraded with a reason where it was never graded."""
+        for chunk in _cut(entries, _CHUNK):
+            found = self._find_grades(self._store.find_standing(self._name, {entry.key for entry in chunk}))
+            never = Grade("", "", "", "ungraded", reason="it has not been graded yet; run autograder grade")
+            yield from (_give(found.get(entry.key, never), entry) for entry in chunk)
 
     def _save(self) -> None:
         unsaved, self._unsaved = self._unsaved, []
@@ -278,21 +305,52 @@ def _work_on_task(grader: Grader, task: _Task) -> _Reply:
     return _Reply(graded.grade, made, graded.wanted, graded.settled)
 
 
-def _build_received(assignment: str, submission: Submission, source: Source) -> Received:
+def _build_entry(source: Source, key: str) -> Entry:
+    return Entry(source.student, source.shown, key, source.notes, source.received, source.late, source.id)
+
+
+def build_stored_entry(stored: StoredSubmission) -> Entry:
+    """A stored submission as an entry."""
+    return Entry(stored.student, stored.path, stored.sha256, stored.notes, stored.received, stored.late)
+
+
+def _build_received(assignment: str, source: Source, key: str, data: bytes) -> Received:
     return Received(
         assignment=assignment,
-        student=submission.student,
-        sha256=submission.sha256,
-        data=submission.data,
-        path=submission.path,
+        student=source.student,
+        sha256=key,
+        data=data,
+        path=source.shown,
+        attempt=source.attempt,
+        received=source.received,
+        late=source.late,
         notes=source.notes,
     )
 
 
-def _give(grade: Grade, submission: Submission, notes: Sequence[str]) -> Grade:
+def _give(grade: Grade, entry: Entry) -> Grade:
     """The grade of these bytes as that of one student's submission."""
-    own = msgspec.structs.replace(grade, student=submission.student, path=submission.path, sha256=submission.sha256)
-    return add_notes(own, notes)
+    digest = "" if entry.key.startswith(_UNREADABLE) else entry.key
+    own = msgspec.structs.replace(grade, student=entry.student, path=entry.path, sha256=digest)
+    return add_notes(own, entry.notes)
+
+
+def list_changes(before: Grade, after: Grade) -> list[tuple[str, str, str]]:
+    """What is another than before: what, from, to. Nothing where only words differ."""
+    if before.status != "graded" or after.status != "graded":
+        pair = before.status, after.status
+        return [] if pair[0] == pair[1] else [("status", *pair)]
+    old = {exercise.id: exercise.score for exercise in before.exercises}
+    new = {exercise.id: exercise.score for exercise in after.exercises}
+    return [
+        (name, _show_points(old.get(name)), _show_points(new.get(name)))
+        for name in dict.fromkeys((*old, *new))
+        if old.get(name) != new.get(name)
+    ]
+
+
+def _show_points(points: float | None) -> str:
+    return "-" if points is None else f"{points:g}"
 
 
 def _cut(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

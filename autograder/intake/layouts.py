@@ -56,14 +56,24 @@ def find_submissions(
     `zone` is where an LMS's times that name no zone are read (`Course.zone`); without it they are not known.
     `UsageError` when a path does not exist or cannot be looked into.
     """
-    found, skipped = find_attempts(paths, assignment, others, zone)
-    sources = []
+    return take_attempts(*find_attempts(paths, assignment, others, zone), choose)
+
+
+def take_attempts(
+    found: Sequence[Attempts], skipped: Sequence[Skipped], choose: Literal["last", "first", "best"]
+) -> tuple[list[Source], list[Skipped]]:
+    """The attempt of each student that counts; the others are skipped. For the best one all have to be graded."""
+    sources: list[Source] = []
+    rest = list(skipped)
     for attempts in found:
+        if choose == "best":
+            sources += attempts.sources
+            continue
         chosen = attempts.sources[-1 if choose == "last" else 0]
         sources.append(chosen)
         reason = f"another attempt of this student; the {choose} one counts"
-        skipped += [Skipped(source.shown, reason) for source in attempts.sources if source is not chosen]
-    return sources, skipped
+        rest += [Skipped(source.shown, reason) for source in attempts.sources if source is not chosen]
+    return sources, rest
 
 
 def find_attempts(

@@ -1,69 +1,111 @@
-"""A graded batch as a JSON document or as CSV. Pure."""
+"""A graded batch as a JSON document or as CSV; written result by result, however large the class is."""
 
 import csv
-import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import BinaryIO, TextIO
 
 import msgspec
 
 from autograder.course import Assignment
-from autograder.records import Grade, Mark, Skipped
+from autograder.records import ExerciseGrade, FinalExercise, FinalGrade, Grade, LateLine, Mark, Skipped
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def build_document(course_id: str, assignment: str, grades: Sequence[Grade], skipped: Sequence[Skipped]) -> bytes:
-    """The complete JSON document of a batch, indented, ending with a newline."""
-    document = {
-        "course": course_id,
-        "assignment": assignment,
-        "results": [_build_result(grade) for grade in grades],
+Result = tuple[Grade, FinalGrade]
+"""A grade as the hidden tests gave it, and what counts."""
+
+
+def write_document(
+    file: BinaryIO, course_id: str, assignment: str, results: Iterable[Result], skipped: Sequence[Skipped]
+) -> None:
+    """Write the complete JSON document of a batch, ending with a newline. Results are taken one at a time."""
+    reasons = Reasons()
+    file.write(b'{\n "course": ' + msgspec.json.encode(course_id))
+    file.write(b',\n "assignment": ' + msgspec.json.encode(assignment) + b',\n "results": [')
+    comma = b"\n"
+    for grade, final in results:
+        reasons.add(grade)
+        file.write(comma + msgspec.json.format(msgspec.json.encode(_build_result(grade, final)), indent=1))
+        comma = b",\n"
+    rest = {
         "skipped": [{"path": each.path, "reason": each.reason} for each in skipped],
         "explanations": [
-            {"exercise": exercise, "kind": kind, "students": count}
-            for (exercise, kind), count in count_explanations(grades)
+            {"exercise": exercise, "kind": kind, "students": count} for (exercise, kind), count in reasons.list_most()
         ],
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+    file.write(b"\n ],\n" + msgspec.json.format(msgspec.json.encode(rest), indent=1).removeprefix(b"{\n") + b"\n")
 
 
-def count_explanations(grades: Sequence[Grade]) -> list[tuple[tuple[str, str], int]]:
-    """How many students lost a mark for each reason, by exercise and kind, the most frequent first.
+class Reasons:
+    """How many students lost a mark for each reason, by exercise and kind.
 
     A reason counts once for a student and exercise. `mistake:<id>` is an entry of the catalogue.
     """
-    counted = Counter(
-        (exercise.id, kind)
-        for grade in grades
-        for exercise in grade.exercises
-        for kind in sorted({mark.explanations[0] for mark in exercise.tests if mark.explanations})
-    )
-    return counted.most_common()
+
+    def __init__(self) -> None:
+        self._counted: Counter[tuple[str, str]] = Counter()
+
+    def add(self, grade: Grade) -> None:
+        """Count one student's."""
+        self._counted.update(
+            (exercise.id, kind)
+            for exercise in grade.exercises
+            for kind in sorted({mark.explanations[0] for mark in exercise.tests if mark.explanations})
+        )
+
+    def list_most(self) -> list[tuple[tuple[str, str], int]]:
+        """The most frequent first; equally frequent ones by name, since a batch comes in any order."""
+        return sorted(self._counted.items(), key=lambda each: (-each[1], each[0]))
 
 
-def _build_result(grade: Grade) -> dict[str, object]:
+def _build_result(grade: Grade, final: FinalGrade) -> dict[str, object]:
+    parts = {exercise.id: exercise for exercise in grade.exercises}
     return {
         "student": grade.student,
         "path": grade.path,
         "sha256": grade.sha256,
-        "status": grade.status,
-        "reason": grade.reason,
-        "notes": grade.notes,
-        "score": grade.score,
-        "max_score": grade.max_score,
-        "pending": grade.pending,
+        "status": final.status,
+        "reason": final.reason,
+        "notes": (*grade.notes, *final.notes),
+        "score": final.total,
+        "max_score": final.max_score if final.status == "graded" else None,
+        "pending": final.pending,
+        "late": _build_late(final.late),
         "exercises": [
-            {
-                "id": exercise.id,
-                "status": exercise.status,
-                "score": exercise.score,
-                "max_score": exercise.max_score,
-                "pending": exercise.pending,
-                "tests": [_build_test(mark) for mark in exercise.tests],
-            }
-            for exercise in grade.exercises
+            _build_exercise(exercise, parts.get(exercise.id))
+            for exercise in final.exercises
+            if final.status == "graded"
         ],
+    }
+
+
+def _build_exercise(final: FinalExercise, automatic: ExerciseGrade | None) -> dict[str, object]:
+    return {
+        "id": final.id,
+        "status": automatic.status if automatic else "error",
+        "score": final.points,
+        "max_score": final.max_score,
+        "pending": final.pending,
+        "automatic": final.automatic,
+        "override": final.override,
+        "written": final.written,
+        "tests": [_build_test(mark) for mark in automatic.tests] if automatic else [],
+    }
+
+
+def _build_late(late: LateLine | None) -> dict[str, object] | None:
+    """What lateness took; None where nothing is known of a deadline or nothing is to be said."""
+    if late is None or not (late.days or late.taken):
+        return None
+    return {
+        "deadline": late.deadline,
+        "received": late.received,
+        "days": late.days,
+        "percent": late.percent,
+        "taken": late.taken,
+        "extended": late.extended,
     }
 
 
@@ -80,21 +122,22 @@ def _build_test(mark: Mark) -> dict[str, object]:
     }
 
 
-def build_csv(assignment: Assignment, grades: Sequence[Grade]) -> str:
-    """One row a submission: student, status, each exercise, score, max_score, pending, reason, path.
+def write_csv(file: TextIO, assignment: Assignment, results: Iterable[Result]) -> None:
+    """One row a submission: student, status, each exercise, score, max_score, pending, late, reason, path.
 
-    A field that a spreadsheet would take for a formula gets an apostrophe before it.
+    `late` are the points taken off; the score is what is left. A field that a spreadsheet would take for a formula
+    gets an apostrophe before it.
     """
     ids = [exercise.id for exercise in assignment.exercises]
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\r\n")
-    writer.writerow(["student", "status", *ids, "score", "max_score", "pending", "reason", "path"])
-    for grade in grades:
-        scores = {exercise.id: exercise.score for exercise in grade.exercises}
-        row = [grade.student, grade.status, *(scores.get(name) for name in ids)]
-        row += [grade.score, grade.max_score, grade.pending, grade.reason, grade.path]
+    writer = csv.writer(file, lineterminator="\r\n")
+    writer.writerow(["student", "status", *ids, "score", "max_score", "pending", "late", "reason", "path"])
+    for grade, final in results:
+        graded = final.status == "graded"
+        points = {exercise.id: exercise.points for exercise in final.exercises if graded}
+        taken = final.late.taken if final.late and final.late.taken else None
+        row = [grade.student, final.status, *(points.get(name) for name in ids), final.total]
+        row += [final.max_score if graded else None, final.pending, taken, final.reason, grade.path]
         writer.writerow([_defuse(field) for field in row])
-    return table.getvalue()
 
 
 def _defuse(field: object) -> object:

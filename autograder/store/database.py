@@ -70,6 +70,11 @@ class Store:
         with self._write() as connection:
             submissions.save_submissions(connection, received)
 
+    def choose_submissions(self, assignment: str, chosen: Mapping[str, str]) -> None:
+        """Let other submissions count: by student, the SHA-256 of one that is there."""
+        with self._write() as connection:
+            submissions.choose_submissions(connection, assignment, chosen)
+
     def list_submissions(
         self, assignment: str, student: str | None = None, *, current_only: bool = True, forgotten: bool = False
     ) -> list[StoredSubmission]:

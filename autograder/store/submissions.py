@@ -1,6 +1,6 @@
 """Submissions and their bytes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, TypeVar
@@ -101,3 +101,13 @@ def find_contents(connection: Connection, sha256s: Iterable[str]) -> dict[str, b
         query = select(contents).where(contents.c.sha256.in_(chunk), contents.c.data.is_not(None))
         found |= {sha256: unpack_bytes(data) for sha256, data in connection.execute(query)}
     return found
+
+
+def choose_submissions(connection: Connection, assignment: str, chosen: Mapping[str, str]) -> None:
+    """By student, the SHA-256 of the submission that counts from now on."""
+    own = submissions.c.assignment == assignment
+    for chunk in cut_chunks(chosen.items()):
+        students = [student for student, _ in chunk]
+        connection.execute(update(submissions).where(own, submissions.c.student.in_(students)).values(current=False))
+        pair = tuple_(submissions.c.student, submissions.c.sha256)
+        connection.execute(update(submissions).where(own, pair.in_(chunk)).values(current=True))

@@ -1,0 +1,63 @@
+"""The command line: parse, call one function, print. Heavy imports only where they are used."""
+
+import sys
+import traceback
+from importlib import metadata
+from typing import Annotated, NoReturn
+
+import typer
+
+from autograder.cli import course, grading, people
+from autograder.cli.shared import app
+from autograder.errors import AutograderError
+
+__all__ = ["app", "course", "grading", "main", "people"]
+
+DISTRIBUTION = "autograder-numpy"
+
+_INTERRUPTED = 130
+"""What typer makes of Ctrl-C, as shells do."""
+_OUR_FAULT = 70
+"""EX_SOFTWARE: 0, 1 and 2 have meanings of their own."""
+
+
+def main() -> NoReturn:
+    """Entry point. Errors are caught here, once: one sentence, no traceback. 2: usage or course files are wrong."""
+    try:
+        # Out of standalone mode, what a command raises as typer.Exit comes back as a value.
+        status = app(standalone_mode=False)
+    except AutograderError as error:
+        _fail(str(error))
+    except (KeyboardInterrupt, typer.Abort):
+        status = _INTERRUPTED
+    except Exception as error:
+        if hasattr(error, "format_message"):
+            _fail(error.format_message())
+        traceback.print_exc()
+        print(
+            "autograder: this is a fault of the autograder; no mark was given by it. Please report it.", file=sys.stderr
+        )
+        raise SystemExit(_OUR_FAULT) from None
+    if status == _INTERRUPTED:
+        print("stopped", file=sys.stderr)
+    raise SystemExit(status if isinstance(status, int) else 0)
+
+
+def _fail(text: str) -> NoReturn:
+    print(f"autograder: {text}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"autograder {metadata.version(DISTRIBUTION)}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,160 @@
+"""Commands about people: points by hand, who has handed in what, one student's story, erasing a person."""
+
+import os
+import sys
+from datetime import UTC, datetime
+from getpass import getuser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from autograder.cli.shared import (
+    AssignmentOption,
+    CourseOption,
+    JsonOption,
+    StoreOption,
+    app,
+    build_console,
+    build_finals,
+    choose_assignment,
+    keep_stdout,
+    open_results,
+)
+from autograder.errors import UsageError
+
+if TYPE_CHECKING:
+    from autograder.records import Decision
+
+
+@app.command()
+def mark(
+    student: Annotated[str | None, typer.Argument(help="The student, as in the table or the roster.")] = None,
+    exercise: Annotated[str | None, typer.Argument(help="The exercise's id.")] = None,
+    points: Annotated[
+        str | None, typer.Argument(help="The points, or `withdraw` to take an earlier decision back.")
+    ] = None,
+    override: Annotated[
+        bool, typer.Option("--override", help="Replace the autograded points, instead of marking the written part.")
+    ] = False,
+    why: Annotated[str, typer.Option("--why", help="The reason; an override must have one.")] = "",
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv", metavar="FILE", help="Many at once: student, exercise, points, why and, if wanted, kind."
+        ),
+    ] = None,
+    who: Annotated[str, typer.Option("--who", help="Who decides; else the name of this account.")] = "",
+    assignment: AssignmentOption = None,
+    store: StoreOption = None,
+    course: CourseOption = None,
+) -> None:
+    """Give points by hand: for a written answer, or in place of what the hidden tests gave.
+
+    Nothing that was decided before is changed; the last decision counts. Regrading keeps them all.
+    """
+    from autograder.decisions import build_decision, find_maxima, parse_decisions
+    from autograder.roster import read_roster
+
+    loaded, name = choose_assignment(course, assignment)
+    single = (student, exercise, points)
+    if (csv is None) == (None in single) or (csv is not None and any(single)):
+        raise UsageError("name a student, an exercise and points, or a file with --csv")
+    with open_results(loaded, store, create=False) as results:
+        maxima = find_maxima(each.grade for each in results.latest_grades(name))
+        about = {
+            "assignment_id": name,
+            "assignment": loaded.assignment(name),
+            "students": {each.student for each in results.list_submissions(name)},
+            "maxima": maxima,
+            "who": who or getuser(),
+            "when": datetime.now(UTC),
+            "roster": read_roster(loaded),
+        }
+        if csv is not None:
+            try:
+                data = csv.read_bytes()
+            except OSError as error:
+                raise UsageError(f"{csv}: cannot be read ({error.strerror})") from error
+            marked = parse_decisions(data, str(csv), **about)
+            results.add_decisions(marked.decisions)
+            blank = f"; {marked.blank} lines have no points yet" if marked.blank else ""
+            print(f"{len(marked.decisions)} decisions are stored{blank}")
+            return
+        kind = "override" if override else "written"
+        decision = build_decision(str(student), str(exercise), str(points), kind, why, **about)
+        results.add_decisions([decision])
+        print(f"stored: {_describe(decision)}")
+
+
+@app.command()
+def status(
+    assignment: AssignmentOption = None,
+    json: JsonOption = False,
+    store: StoreOption = None,
+    course: CourseOption = None,
+) -> None:
+    """Say how far an assignment is: submitted, run, marked, pending, ungraded and why, who is missing."""
+    from autograder.progress import build_progress
+    from autograder.report.progress import build_overview
+    from autograder.roster import read_roster
+
+    loaded, name = choose_assignment(course, assignment)
+    output = keep_stdout() if json else None
+    with open_results(loaded, store, create=False) as results:
+        progress = build_progress(loaded, name, results, build_finals(loaded, name, results), read_roster(loaded))
+    if output is None:
+        build_console().print(build_overview(loaded.assignment(name).title, progress))
+        return
+    with os.fdopen(output, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(progress), indent=1) + b"\n")
+
+
+@app.command()
+def show(
+    student: Annotated[str, typer.Argument(help="The student, as in the table or the roster.")],
+    assignment: AssignmentOption = None,
+    store: StoreOption = None,
+    course: CourseOption = None,
+) -> None:
+    """Tell one submission's whole story: what was handed in, how it was run and marked, each test, each decision."""
+    from autograder.progress import read_story
+    from autograder.report.story import build_story
+
+    loaded, name = choose_assignment(course, assignment)
+    with open_results(loaded, store, create=False) as results:
+        story = read_story(loaded, name, results, build_finals(loaded, name, results), student)
+    build_console().print(build_story(loaded.assignment(name), story))
+
+
+@app.command()
+def forget(
+    student: Annotated[str, typer.Argument(help="The student, as in the table.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    store: StoreOption = None,
+    course: CourseOption = None,
+) -> None:
+    """Erase a person from the store, in all assignments; the points stay, under a random name, for statistics."""
+    loaded, _ = choose_assignment(course, None) if course is None else choose_assignment(course, None)
+    with open_results(loaded, store, create=False) as results, results.exclusive("autograder forget"):
+        known = {each.student for name in loaded.assignments for each in results.list_submissions(name, student)}
+        decided = any(results.list_decisions(name, student) for name in loaded.assignments)
+        if not known and not decided:
+            raise UsageError(f"{student} has nothing in the store; autograder status lists who has")
+        if not yes:
+            if not sys.stdin.isatty():
+                raise UsageError("this cannot be undone; say --yes where nobody can be asked")
+            typer.confirm(f"Erase {student} from {results.place}? This cannot be undone.", abort=True)
+        gone = results.forget(student)
+    print(
+        f"{student} is erased: {gone.submissions} submissions made anonymous, {gone.contents} files and "
+        f"{gone.executions} runs deleted, {gone.decisions} decisions made anonymous. Backups, downloads and "
+        "the roster are yours to clean."
+    )
+
+
+def _describe(decision: "Decision") -> str:
+    what = "override of" if decision.kind == "override" else "written part of"
+    points = "withdrawn" if decision.points is None else f"{decision.points:g} points"
+    return f"{decision.student}, {what} {decision.exercise}: {points}, by {decision.who}"

@@ -1,0 +1,64 @@
+"""What counts for each student: grade, a person's decisions, deadlines. Put together anew each time."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from autograder.course import Course
+from autograder.decisions import Maxima, find_maxima
+from autograder.gradebook import Entry
+from autograder.policy import Reception, choose_decisions, compute_final
+from autograder.records import Decision, FinalGrade, Grade
+from autograder.roster import Roster
+
+
+class Finals:
+    """Computes final grades of one assignment.
+
+    maxima: what the hidden tests of each exercise are worth, for submissions that could not be graded.
+    """
+
+    def __init__(
+        self,
+        course: Course,
+        assignment: str,
+        decisions: Iterable[Decision] = (),
+        roster: Roster | None = None,
+        maxima: Maxima | None = None,
+    ) -> None:
+        self._course = course
+        self._name = assignment
+        self._roster = roster
+        self._maxima = dict(maxima or {})
+        self._decisions: dict[str, list[Decision]] = defaultdict(list)
+        for decision in decisions:
+            # It may name a submission from before the roster was there.
+            student = self.find_student(decision.student)
+            self._decisions[student].append(msgspec.structs.replace(decision, student=student))
+
+    def find_student(self, label: str, lms_id: str = "") -> str:
+        """The roster's id of whom a submission or a decision names; the name itself where the roster knows nobody."""
+        if self._roster is None:
+            return label
+        match = self._roster.match(label, lms_id)
+        return match.students[0].id if match.students else label
+
+    def compute(self, grade: Grade, entry: Entry, student: str = "", sharers: Collection[str] = ()) -> FinalGrade:
+        """What counts of one submission for a student, by default the one who handed it in.
+
+        student: an id of the roster. sharers: ids of the others for whom the same submission counts.
+        """
+        if not self._maxima:
+            self._maxima = find_maxima([grade])
+        student = student or self.find_student(entry.student, entry.lms_id)
+        own = [decision for each in (student, *sharers) for decision in self._decisions.get(each, ())]
+        person = self._roster.find(student) if self._roster else None
+        return compute_final(
+            grade,
+            self._course.assignment(self._name),
+            choose_decisions(own, self._name, student, sharers),
+            Reception(entry.received, entry.late, person.deadlines.get(self._name) if person else None),
+            zone=self._course.zone(self._name),
+            maxima=self._maxima,
+        )
