@@ -26,6 +26,7 @@ _COLUMNS = {
 }
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?", re.ASCII)
 _WITHDRAW = "withdraw"
+_MAX_SUGGESTIONS = 20
 
 
 class Marked(msgspec.Struct, frozen=True):
@@ -123,8 +124,11 @@ def parse_decisions(
 
 def _build_finder(students: Collection[str], roster: Roster | None) -> Callable[[str], str]:
     known = dict.fromkeys(students)
+    # Looking for near names takes long among many; a file with more such lines has another fault.
+    suggested = 0
 
     def find_student(text: str) -> str:
+        nonlocal suggested
         if text in known or (roster is not None and roster.find(text) is not None):
             return text
         if not text:
@@ -133,8 +137,12 @@ def _build_finder(students: Collection[str], roster: Roster | None) -> Callable[
             match = roster.match(text)
             if len(match.students) == 1:
                 return match.students[0].id
-            raise UsageError(match.reason or f"{text} is several students; give each a line")
-        raise UsageError(f"there is no submission of {text}{suggest_near(text, known)}")
+            if match.students or match.fitting:
+                raise UsageError(match.reason or f"{text} is several students; give each a line")
+        suggested += 1
+        near = suggest_near(text, known) if suggested <= _MAX_SUGGESTIONS else ""
+        where = "is not in the roster and has no submission" if roster is not None else "has no submission"
+        raise UsageError(f"{text} {where}{near}")
 
     return find_student
 

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, KeysView
+from collections.abc import Collection, Iterable
 
 _ACCENTS = re.compile("[\u0300-\u036f]")
 """Of Latin, Greek and Cyrillic letters alone: in other scripts such marks are vowels, and tell names apart."""
@@ -25,9 +25,6 @@ class Index:
     def find_any(self, keys: Collection[str]) -> set[str]:
         """Every student that one of these keys stands for."""
         return set().union(*(self.find(key) for key in keys))
-
-    def keys(self) -> KeysView[str]:
-        return self._students.keys()
 
 
 def fold_text(text: str) -> str:

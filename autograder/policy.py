@@ -1,6 +1,6 @@
 """Grade, a person's decisions and the late policy -> the grade that counts. Pure; nothing of it is ever stored."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta, tzinfo
 
 import msgspec
@@ -26,21 +26,29 @@ class Reception(msgspec.Struct, frozen=True):
     """The student's own deadline (`Student.deadlines`)."""
 
 
-def choose_decisions(decisions: Iterable[Decision], assignment: str, student: str, owner: str | None = None) -> Chosen:
+def choose_decisions(
+    decisions: Iterable[Decision], assignment: str, student: str, sharers: Collection[str] = ()
+) -> Chosen:
     """The decisions that count for a student: of each exercise and kind the last one, unless it withdraws.
 
-    decisions: in the order in which they were made. owner: whose submission the student shares; what was decided about
-    the owner counts for the student too where nothing of his or her own does.
+    decisions: in the order in which they were made. sharers: the others for whom the same submission counts. Points for
+    a written part are for the text, and so count for all of them where a student has none of his or her own; an
+    override may have a personal reason, and counts for nobody else.
     """
-    chosen: dict[tuple[str, Kind], Decision] = {}
     last: dict[tuple[str, str, Kind], Decision] = {}
     for decision in decisions:
         if decision.assignment == assignment:
-            last[decision.student, decision.exercise, decision.kind] = decision
-    for (person, exercise, kind), decision in last.items():
-        own = person == student
-        if decision.points is not None and (own or (person == owner and (exercise, kind) not in chosen)):
-            chosen[exercise, kind] = decision
+            # Taken out first, so that the order becomes that of the last decisions.
+            last.pop((decision.student, decision.exercise, decision.kind), None)
+            if decision.points is not None:
+                last[decision.student, decision.exercise, decision.kind] = decision
+    chosen: dict[tuple[str, Kind], Decision] = {}
+    for decision in last.values():
+        if decision.student in sharers and decision.kind == "written":
+            chosen[decision.exercise, decision.kind] = decision
+    for decision in last.values():
+        if decision.student == student:
+            chosen[decision.exercise, decision.kind] = decision
     return chosen
 
 

@@ -42,6 +42,8 @@ class Match(msgspec.Struct, frozen=True):
 
     students: tuple[Student, ...] = ()
     reason: str = ""
+    fitting: tuple[str, ...] = ()
+    """The ids of those among whom it is unclear."""
 
 
 class Roster:
@@ -50,6 +52,7 @@ class Roster:
     def __init__(self, students: Collection[Student] = ()) -> None:
         self.students = tuple(students)
         self._by_id = {student.id: student for student in self.students}
+        self._ids = Index((fold_text(each.id), each.id) for each in self.students)
         self._lms_ids = Index((fold_text(each.lms_id), each.id) for each in self.students)
         self._emails = Index(
             (form, each.id) for each in self.students for form in _find_addresses(each.email)
@@ -87,13 +90,14 @@ class Roster:
         if found := re.fullmatch(r"(.+?) \(([^()]+)\)", label):
             # The intake adds the LMS's id where several students have one name.
             name, number = found[1], lms_id or found[2]
+        ids = self._ids.find(fold_text(label))
         hits = [
             numbered := self._lms_ids.find(fold_text(number)),
-            self._emails.find(fold_text(name)) | self._emails.find(fold_text(number)),
+            self._emails.find(fold_text(name)) | (self._emails.find(fold_text(number)) if "@" in number else set()),
             self._names.find(fold_text(name)) or self._forms.find_any(find_forms(name)),
         ]
-        if label in self._by_id and (not numbered or label in numbered):
-            return Match((self._by_id[label],))
+        # An id outweighs an address or a name that happens to be the same, but not the LMS's own number.
+        hits = [ids, numbered] if ids else hits
         chosen: set[str] = next((hit for hit in hits if hit), set())
         # Of several with one name or address, what comes after may tell which one it is.
         for hit in hits:
@@ -102,8 +106,8 @@ class Roster:
             return Match((self._by_id[chosen.pop()],))
         fitting = sorted(set().union(*hits))
         if fitting:
-            return Match((), f"{label} fits several students of the roster ({', '.join(fitting)})")
-        return Match((), f"{label} is not in the roster{suggest_near(label, [*self._by_id, *self._names.keys()])}")
+            return Match((), f"{label} fits several students of the roster ({', '.join(fitting)})", tuple(fitting))
+        return Match((), f"{label} is not in the roster")
 
 
 def _find_addresses(email: str) -> set[str]:

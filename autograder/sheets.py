@@ -57,8 +57,8 @@ def parse_sheet(
         return Sheet((), (), ("the file is neither UTF-8 nor Windows-1252 text; save it as CSV in UTF-8",))
     try:
         lines = _split_lines(text)
-    except csv.Error as error:
-        return Sheet((), (), (f"the file is no CSV that can be read ({error}); save it as CSV again",))
+    except ValueError as error:
+        return Sheet((), (), (str(error),))
     if not lines:
         return Sheet((), (), ("the file is empty; its first line must have the headers",))
     (first, headers), *rest = lines
@@ -95,11 +95,16 @@ def _split_lines(text: str) -> list[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     lines = []
     begins = 1
-    for raw in reader:
-        fields = [_clean_field(field) for field in raw]
-        if any(fields):
-            lines.append((begins, fields))
-        begins = reader.line_num + 1
+    try:
+        for raw in reader:
+            fields = [_clean_field(field) for field in raw]
+            if any(fields):
+                lines.append((begins, fields))
+            begins = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(
+            f"line {begins}: this is no CSV that can be read ({error}); save the file as CSV again"
+        ) from error
     return lines
 
 

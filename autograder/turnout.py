@@ -33,12 +33,18 @@ class Turnout(msgspec.Struct, frozen=True):
     replaced: tuple[tuple[int, int], ...]
     """Submissions of a student that do not count, and the newer one that does."""
 
+    def list_sharers(self, student: str) -> tuple[str, ...]:
+        """The other students for whom the same submission counts."""
+        counting = {**self.own, **self.shared}
+        place = counting.get(student)
+        return tuple(each for each, other in counting.items() if other == place and each != student)
+
 
 def find_turnout(roster: Roster, claims: Sequence[Claim]) -> Turnout:
     """Match submissions to students.
 
-    Of several submissions of a student, and of a group, the one received last counts; one whose time is not known counts
-    as older than any other, and of two that are equal the later in the list.
+    Of several submissions of a student, and of a group, the one received last counts. One whose time is not known is
+    older than any other; of two that are equal the later in the list counts.
     """
 
     def get_age(place: int) -> tuple[datetime, int]:

@@ -1,5 +1,6 @@
 """course.toml: every error names the file, the key and what was expected."""
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,10 @@ seeds = [42, 7]
 
 [assignments.qkv.limits]
 cell_wall_seconds = 10
+
+[assignments.qkv.late]
+policy = "per-day"
+percent_per_day = 10
 
 [[assignments.qkv.exercises]]
 id = "one"
@@ -61,9 +66,22 @@ def test_a_good_course_is_read(tmp_path) -> None:
     assert assignment.exercises[0].written_points == 1
     assert assignment.limits.cell_wall_seconds == 10
     assert assignment.limits.memory_bytes == 2**30
+    assert (assignment.late.policy, assignment.late.percent_per_day) == ("per-day", 10)
+
+
+def test_times_are_read_where_the_course_is_else_where_the_due_date_is(tmp_path) -> None:
+    moment = datetime(2027, 7, 1)
+    course = load_course(write(tmp_path, GOOD))
+    assert moment.replace(tzinfo=course.zone("qkv")).utcoffset() == timedelta(hours=1)
+    course = load_course(write(tmp_path, f'time_zone = "Europe/Berlin"\n{GOOD}'))
+    assert moment.replace(tzinfo=course.zone("qkv")).utcoffset() == timedelta(hours=2)
+    bare = GOOD[: GOOD.index("[assignments.qkv.late]")] + GOOD[GOOD.index("[[assignments") :]
+    course = load_course(write(tmp_path, bare.replace("due = 2027-01-15T23:59:00+01:00\n", "")))
+    assert course.zone("qkv") is None
 
 
 WALL = "cell_wall_seconds = 10"
+LATE = "percent_per_day = 10"
 
 WRONG = {
     "an unknown key": ('title = "Q, K, V"', 'titel = "Q, K, V"', ["assignments.qkv.titel", "did you mean title?"]),
@@ -72,6 +90,19 @@ WRONG = {
         "cell_wall_seconds",
         "cell_wall_second",
         ["assignments.qkv.limits.cell_wall_second", "mean cell_wall_seconds?"],
+    ),
+    "an unknown key of the late policy": (LATE, "percent_day = 10", ["qkv.late.percent_day", "mean percent_per_day?"]),
+    "an unknown late policy": ('"per-day"', '"per-week"', ["assignments.qkv.late.policy", "'per-day'", "'per-week'"]),
+    "a policy without its percentage": (LATE, "", ["assignments.qkv.late", "percent_per_day is missing"]),
+    "a percentage without a policy": ('"per-day"', '"none"', ["qkv.late", "percent_per_day does nothing", '"per-day"']),
+    "more than all": (LATE, "percent_per_day = 101", ["late.percent_per_day", "100"]),
+    "a percentage that is no number": (LATE, "percent_per_day = nan", ["late.percent_per_day"]),
+    "grace before the deadline": (LATE, LATE + "\ngrace_minutes = -1", ["late.grace_minutes", "greater than or equal"]),
+    "a policy without a due date": ("due = 2027-01-15T23:59:00+01:00", "", ["assignments.qkv", "due is missing"]),
+    "an unknown time zone": (
+        'id = "attention"',
+        'time_zone = "Europe/Berln"\nid = "attention"',
+        ["time_zone", "did you mean Europe/Berlin?"],
     ),
     "an unknown key of an exercise": (
         "written_points",

@@ -1,7 +1,9 @@
 """What the names of an LMS's download say: the student, the attempt, whether it was late."""
 
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -181,6 +183,91 @@ def test_the_late_flag_is_that_of_the_attempt_that_counts(tmp_path: Path) -> Non
     }  # fmt: skip
     assert students["turingalan"].notes == ("Canvas marks it as handed in late.",)
     assert not find(path, choose="first")["doe"].late
+
+
+@pytest.mark.parametrize("make", [make_folder, make_zip])
+def test_when_it_was_handed_in_is_read_where_a_download_says_so(tmp_path: Path, make) -> None:
+    gradescope = ("submission_metadata.yml", "submission_9001/qkv.ipynb", "submission_9002/qkv.ipynb")
+    zone = ZoneInfo("Europe/Berlin")
+    for names, expected in (
+        (CANVAS, {"lovelaceada": None, "turingalan": None}),
+        (MOODLE, {"Ada Lovelace": None, "Alan Turing": None}),
+        (
+            BRIGHTSPACE,
+            {
+                "Ada Lovelace": datetime(2026, 9, 3, 21, 5, tzinfo=UTC),
+                "Jean-Luc Turing": datetime(2026, 9, 4, 7, 5, tzinfo=UTC),
+            },
+        ),
+        (
+            BLACKBOARD,
+            {
+                "ada_l": datetime(2026, 9, 3, 21, 5, 42, tzinfo=UTC),
+                "b_turing": datetime(2026, 9, 4, 7, 5, tzinfo=UTC),
+            },
+        ),
+        (
+            gradescope,
+            {"Ada Lovelace": datetime(2026, 9, 3, 23, 5, 42, tzinfo=UTC), "Alan \xc9. Turing & O'Neil": None},
+        ),
+    ):
+        place = tmp_path / names[0][:9]
+        place.mkdir()
+        students = find(make(place, *names), zone=zone)
+        assert {name: source.received for name, source in students.items()} == expected
+        for source in students.values():
+            submission = read_submission(source)
+            assert submission.received == source.received
+            assert (submission.late, submission.attempt) == (source.late, source.attempt)
+
+
+def test_a_time_without_a_zone_is_not_known_where_the_course_has_none(tmp_path: Path) -> None:
+    assert {source.received for source in find(make_zip(tmp_path, *BRIGHTSPACE)).values()} == {None}
+
+
+def test_a_date_that_does_not_exist_is_not_known(tmp_path: Path) -> None:
+    names = ("1-2 - Doe - Feb 30, 2026 1155 PM/qkv.ipynb", "hw_roe_attempt_2026-13-09-10-00-00_x.ipynb")
+    assert {source.received for source in find(make_zip(tmp_path, *names), zone=UTC).values()} == {None}
+
+
+@pytest.mark.parametrize("make", [make_folder, make_zip])
+@pytest.mark.parametrize("wrapper", ["", "autumn/"])
+@pytest.mark.parametrize(
+    ("text", "received", "noted"),
+    [
+        ("2027-01-15 23:30:00.123456 UTC", datetime(2027, 1, 15, 23, 30, tzinfo=UTC), False),
+        ("2027-07-15 23:30:00 Europe/Berlin\n", datetime(2027, 7, 15, 21, 30, tzinfo=UTC), False),
+        # As nbgrader reads it, wherever the course is.
+        ("2027-01-15 23:30:00", datetime(2027, 1, 15, 23, 30, tzinfo=UTC), False),
+        ("yesterday", None, True),
+        ("", None, True),
+        (None, None, False),
+    ],
+)
+def test_the_time_that_nbgrader_wrote_is_read(tmp_path: Path, make, wrapper, text, received, noted) -> None:
+    names = ["ada/qkv/qkv.ipynb", "ada/qkv/data/timestamp.txt", "bob/qkv/qkv.ipynb"]
+    if text is not None:
+        names.append("ada/qkv/timestamp.txt")
+    names = [wrapper + name for name in names]
+    path = make_folder(tmp_path, *names)
+    for name in names:
+        if name.endswith("timestamp.txt"):
+            inner = "data/" in name
+            (path / name).write_text("2020-01-01 00:00:00 UTC" if inner else text)
+    if make is make_zip:
+        with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
+            for name in names:
+                archive.write(path / name, name)
+        path = tmp_path / "in.zip"
+    students = find(path, zone=ZoneInfo("Europe/Berlin"))
+    assert students["ada"].received == received
+    assert any("timestamp.txt" in note for note in students["ada"].notes) == noted
+    assert (students["bob"].received, students["bob"].notes) == (None, ())
+
+
+def test_an_lms_that_says_nothing_of_lateness_is_not_taken_to_say_no(tmp_path: Path) -> None:
+    for names in (MOODLE, BRIGHTSPACE, BLACKBOARD, ("ada/qkv.ipynb",)):
+        assert {source.late for source in find(make_zip(tmp_path, *names)).values()} == {None}
 
 
 def test_students_of_one_name_are_told_apart_by_the_id(tmp_path: Path) -> None:
