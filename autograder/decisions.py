@@ -74,41 +74,52 @@ def check_decision(decision: Decision, assignment: Assignment, maxima: Maxima) -
         raise UsageError(f"the override of {decision.exercise} has no reason; say why")
 
 
-def parse_decisions(
-    data: bytes,
-    name: str,
-    *,
-    assignment_id: str,
-    assignment: Assignment,
-    students: Collection[str],
-    maxima: Maxima,
-    who: str,
-    when: datetime,
-    roster: Roster | None = None,
-) -> Marked:
+class Desk(msgspec.Struct, frozen=True):
+    """Who decides, about what, and what is known of it.
+
+    students: those that have submissions; a roster's are known besides, also by name.
+    """
+
+    assignment_id: str
+    assignment: Assignment
+    students: Collection[str]
+    maxima: Maxima
+    who: str
+    when: datetime
+    roster: Roster | None = None
+
+
+def build_decision(student: str, exercise: str, points: str, kind: Kind, why: str, desk: Desk) -> Decision:
+    """One decision from the words of a command line. `UsageError` says which of them is wrong."""
+    found = _build_finder(desk.students, desk.roster)(student)
+    decision = Decision(desk.assignment_id, found, exercise, kind, _read_points(points), desk.who, why, desk.when)
+    check_decision(decision, desk.assignment, desk.maxima)
+    return decision
+
+
+def parse_decisions(data: bytes, name: str, desk: Desk) -> Marked:
     """Read a CSV with the columns student, exercise, points, why and, where one likes, kind.
 
-    name: the file, for errors. students: those that have submissions; a roster's are known besides, also by name.
-    Without a kind, points are for the written part where the exercise has one, else they override. `withdraw` in place
-    of points takes an earlier decision back; a line without points is not yet marked and is counted only.
-    `UsageError` lists every line that is wrong, and then nothing counts.
+    name: the file, for errors. Without a kind, points are for the written part where the exercise has one, else they
+    override. `withdraw` in place of points takes an earlier decision back; a line without points is not yet marked and
+    is counted only. `UsageError` lists every line that is wrong, and then nothing counts.
     """
     sheet = parse_sheet(data, _COLUMNS, ["student", "exercise", "points"])
     problems = list(sheet.problems)
     decisions: list[Decision] = []
     seen: dict[tuple[str, str, str], int] = {}
     blank = 0
-    find_student = _build_finder(students, roster)
+    find_student = _build_finder(desk.students, desk.roster)
     for row in sheet.rows if {"student", "exercise", "points"} <= set(sheet.columns) else ():
         if not row.fields["points"]:
             blank += 1
             continue
         try:
-            kind = _read_kind(row, assignment)
+            kind = _read_kind(row, desk.assignment)
             student, points = find_student(row.fields["student"]), _read_points(row.fields["points"])
             exercise, why = row.fields["exercise"], row.fields.get("why", "")
-            decision = Decision(assignment_id, student, exercise, kind, points, who, why, when)
-            check_decision(decision, assignment, maxima)
+            decision = Decision(desk.assignment_id, student, exercise, kind, points, desk.who, why, desk.when)
+            check_decision(decision, desk.assignment, desk.maxima)
         except UsageError as error:
             problems.append(f"line {row.line}: {error}")
             continue

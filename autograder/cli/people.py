@@ -41,9 +41,7 @@ def mark(
     why: Annotated[str, typer.Option("--why", help="The reason; an override must have one.")] = "",
     csv: Annotated[
         Path | None,
-        typer.Option(
-            "--csv", metavar="FILE", help="Many at once: student, exercise, points, why and, if wanted, kind."
-        ),
+        typer.Option("--csv", metavar="FILE", help="Many: student, exercise, points, why, kind."),
     ] = None,
     who: Annotated[str, typer.Option("--who", help="Who decides; else the name of this account.")] = "",
     assignment: AssignmentOption = None,
@@ -54,7 +52,7 @@ def mark(
 
     Nothing that was decided before is changed; the last decision counts. Regrading keeps them all.
     """
-    from autograder.decisions import build_decision, find_maxima, parse_decisions
+    from autograder.decisions import Desk, build_decision, find_maxima, parse_decisions
     from autograder.roster import read_roster
 
     loaded, name = choose_assignment(course, assignment)
@@ -62,28 +60,28 @@ def mark(
     if (csv is None) == (None in single) or (csv is not None and any(single)):
         raise UsageError("name a student, an exercise and points, or a file with --csv")
     with open_results(loaded, store, create=False) as results:
-        maxima = find_maxima(each.grade for each in results.latest_grades(name))
-        about = {
-            "assignment_id": name,
-            "assignment": loaded.assignment(name),
-            "students": {each.student for each in results.list_submissions(name)},
-            "maxima": maxima,
-            "who": who or getuser(),
-            "when": datetime.now(UTC),
-            "roster": read_roster(loaded),
-        }
+        desk = Desk(
+            assignment_id=name,
+            assignment=loaded.assignment(name),
+            students={each.student for each in results.list_submissions(name)},
+            maxima=find_maxima(each.grade for each in results.latest_grades(name)),
+            who=who or getuser(),
+            when=datetime.now(UTC),
+            roster=read_roster(loaded),
+        )
         if csv is not None:
             try:
                 data = csv.read_bytes()
             except OSError as error:
                 raise UsageError(f"{csv}: cannot be read ({error.strerror})") from error
-            marked = parse_decisions(data, str(csv), **about)
+            marked = parse_decisions(data, str(csv), desk)
             results.add_decisions(marked.decisions)
             blank = f"; {marked.blank} lines have no points yet" if marked.blank else ""
             print(f"{len(marked.decisions)} decisions are stored{blank}")
             return
-        kind = "override" if override else "written"
-        decision = build_decision(str(student), str(exercise), str(points), kind, why, **about)
+        decision = build_decision(
+            str(student), str(exercise), str(points), "override" if override else "written", why, desk
+        )
         results.add_decisions([decision])
         print(f"stored: {_describe(decision)}")
 
@@ -136,7 +134,9 @@ def forget(
     course: CourseOption = None,
 ) -> None:
     """Erase a person from the store, in all assignments; the points stay, under a random name, for statistics."""
-    loaded, _ = choose_assignment(course, None) if course is None else choose_assignment(course, None)
+    from autograder.course import find_course_folder, load_course
+
+    loaded = load_course(course or find_course_folder(Path.cwd()))
     with open_results(loaded, store, create=False) as results, results.exclusive("autograder forget"):
         known = {each.student for name in loaded.assignments for each in results.list_submissions(name, student)}
         decided = any(results.list_decisions(name, student) for name in loaded.assignments)

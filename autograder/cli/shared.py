@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -113,6 +113,6 @@ def check_writable(file: Path) -> None:
         raise UsageError(f"{file}: cannot be written")
 
 
-def list_others(course: "Course", name: str) -> Iterable[str]:
+def list_others(course: "Course", name: str) -> list[str]:
     """The course's other assignments."""
     return [each for each in course.assignments if each != name]

@@ -15,6 +15,8 @@ from autograder.report.documents import Reasons
 MOST_ROWS = 400
 """A longer table nobody reads."""
 _LONGEST_NAME = 40
+_LATE = -2
+"""Where a row says what lateness took."""
 
 
 class Overview:
@@ -30,7 +32,7 @@ class Overview:
         self._details: list[Text] | None = [] if details else None
         self._title = title
         self._assignment = assignment
-        self._table = _begin_table(title, assignment) if size <= MOST_ROWS else None
+        self._rows: list[list[Text]] | None = [] if size <= MOST_ROWS else None
 
     def add(self, grade: Grade, final: FinalGrade) -> None:
         """Take one result in."""
@@ -39,14 +41,15 @@ class Overview:
             self._ungraded.append((grade.path, final.reason or ""))
         elif final.total is not None:
             self._totals.append(final.total)
-        if self._table is not None:
-            self._table.add_row(*_build_row(grade, final, self._assignment))
+        if self._rows is not None:
+            self._rows.append(_build_row(grade, final, self._assignment))
         if self._details is not None:
             self._details += describe_result(grade, final, self._assignment)
 
     def build(self, skipped: Sequence[Skipped], summary: str) -> RenderableType:
         """Everything that is to be printed."""
-        parts: list[RenderableType] = [self._table or self._build_distribution()]
+        table = self._build_distribution() if self._rows is None else self._build_table(self._rows)
+        parts: list[RenderableType] = [table]
         lines = [Text(summary)]
         lines += list_by_reason("ungraded", self._ungraded, "magenta")
         lines += list_by_reason("skipped ", [(each.path, each.reason) for each in skipped], "dim")
@@ -57,24 +60,25 @@ class Overview:
         """How many are graded, and how many are not."""
         return len(self._totals), len(self._ungraded)
 
+    def _build_table(self, rows: Sequence[Sequence[Text]]) -> Table:
+        """One row a submission, one column an exercise: autograded points and how the exercise ended."""
+        table = Table(title=self._title, title_justify="left", header_style="bold")
+        table.add_column("Student", no_wrap=True)
+        for exercise in self._assignment.exercises:
+            table.add_column(exercise.id, no_wrap=True)
+        late = any(row[_LATE] for row in rows)
+        for name in ("Written", "Late", "Score") if late else ("Written", "Score"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for row in rows:
+            table.add_row(*(row if late else [cell for number, cell in enumerate(row) if number != len(row) + _LATE]))
+        return table
+
     def _build_distribution(self) -> RenderableType:
         said = f"{self._title}: too many for a table; --csv and --json list them all, autograder show STUDENT one"
         if not self._totals:
             return Text(said, style="bold")
         low, middle, high = min(self._totals), median(self._totals), max(self._totals)
         return Group(Text(said, style="bold"), Text(f"lowest {low:g}, median {middle:g}, highest {high:g} points"))
-
-
-def _begin_table(title: str, assignment: Assignment) -> Table:
-    """One row a submission, one column an exercise: autograded points and how the exercise ended."""
-    table = Table(title=title, title_justify="left", header_style="bold")
-    table.add_column("Student", no_wrap=True)
-    for exercise in assignment.exercises:
-        table.add_column(exercise.id, no_wrap=True)
-    table.add_column("Written", justify="right", no_wrap=True)
-    table.add_column("Late", justify="right", no_wrap=True)
-    table.add_column("Score", justify="right", no_wrap=True)
-    return table
 
 
 def _build_row(grade: Grade, final: FinalGrade, assignment: Assignment) -> list[Text]:

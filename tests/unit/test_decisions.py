@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.course import load_course
-from autograder.decisions import Marked, check_decision, find_maxima, parse_decisions
+from autograder.decisions import Desk, Marked, check_decision, find_maxima, parse_decisions
 from autograder.errors import UsageError
 from autograder.records import Decision, Ending, ExerciseGrade, Grade
 from autograder.roster import Roster, Student
@@ -32,7 +32,7 @@ def parse(text: str | bytes, **changes) -> Marked:
         "who": "grace",
         "when": WHEN,
     }
-    return parse_decisions(data, "marks.csv", **{**options, **changes})
+    return parse_decisions(data, "marks.csv", Desk(**{**options, **changes}))
 
 
 def complain(text: str, **changes) -> list[str]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.course import Assignment, Late, load_course
-from autograder.decisions import parse_decisions
+from autograder.decisions import Desk, parse_decisions
 from autograder.policy import Reception, choose_decisions, compute_final, describe_lateness
 from autograder.records import Decision, Ending, ExerciseGrade, FinalGrade, Grade
 from autograder.roster import parse_roster
@@ -357,13 +357,15 @@ def test_the_worked_example_of_the_documentation_is_what_comes_out(tmp_path) -> 
     marked = parse_decisions(
         marks.encode(),
         "marks.csv",
-        assignment_id="qkv",
-        assignment=course.assignment("qkv"),
-        students=[],
-        maxima=MAXIMA,
-        who="grace",
-        when=WHEN,
-        roster=roster,
+        Desk(
+            assignment_id="qkv",
+            assignment=course.assignment("qkv"),
+            students=[],
+            maxima=MAXIMA,
+            who="grace",
+            when=WHEN,
+            roster=roster,
+        ),
     )
     ada = roster.find("ada")
     assert ada is not None
@@ -390,12 +392,14 @@ def test_the_decisions_of_the_documentation_can_be_read() -> None:
     marked = parse_decisions(
         read_block(page, "csv", "withdraw").encode(),
         "marks.csv",
-        assignment_id="qkv",
-        assignment=QKV,
-        students=["ada", "bob", "eve"],
-        maxima=MAXIMA,
-        who="grace",
-        when=WHEN,
+        Desk(
+            assignment_id="qkv",
+            assignment=QKV,
+            students=["ada", "bob", "eve"],
+            maxima=MAXIMA,
+            who="grace",
+            when=WHEN,
+        ),
     )
     assert [decision.points for decision in marked.decisions] == [0.5, 4, None]
     assert marked.blank == 1
