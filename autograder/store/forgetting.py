@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, text, u
 from autograder.errors import StoreError
 from autograder.store.engine import find_file, show_place
 from autograder.store.records import Forgotten
-from autograder.store.tables import contents, decisions, exercise_results, executions, gradings, marks, submissions
+from autograder.store.tables import contents, decisions, executions, exercise_results, gradings, marks, submissions
 
 
 def forget(connection: Connection, student: str) -> Forgotten:
