@@ -46,8 +46,8 @@ def save_results(connection: Connection, results: Sequence[Result]) -> None:
         connection.execute(delete(gradings).where(tuple_(*(gradings.c[key] for key in _KEYS)).in_(chunk)))
     chosen = _count_up(connection)
     rows = [
-        dict(zip(_KEYS, key, strict=True))
-        | {
+        {
+            **dict(zip(_KEYS, key, strict=True)),
             "status": each.grade.status,
             "reason": each.grade.reason,
             "notes": each.grade.notes,
@@ -172,9 +172,8 @@ def find_grades(
         query = _where(select(*columns), assignment, environment, marking).where(gradings.c.sha256.in_(chunk))
         rows = connection.execute(query).all()
         parts = load_exercises(connection, [row.id for row in rows])
-        for number, *row in rows:
-            grade = build_grade("", "", *row, parts[number])
-            found[grade.sha256] = grade
+        for number, sha256, status, reason, notes in rows:
+            found[sha256] = build_grade("", "", sha256, status, reason, notes, parts[number])
     return found
 
 

@@ -52,8 +52,8 @@ def save_submissions(connection: Connection, received: Sequence[Received]) -> No
         new = [{"sha256": sha256, "data": pack_bytes(data[sha256])} for sha256 in chunk if sha256 not in kept]
         insert_or_update(connection, contents, ["sha256"], new, keep=["data"])
     pair = tuple_(submissions.c.assignment, submissions.c.student)
-    for chunk in cut_chunks(counting):
-        connection.execute(update(submissions).where(pair.in_(chunk), submissions.c.current).values(current=False))
+    for pairs in cut_chunks(counting):
+        connection.execute(update(submissions).where(pair.in_(pairs), submissions.c.current).values(current=False))
     now = datetime.now(UTC)
     insert_or_update(
         connection,
@@ -96,7 +96,7 @@ def list_submissions(
 
 def find_contents(connection: Connection, sha256s: Iterable[str]) -> dict[str, bytes]:
     """The submitted bytes by their SHA-256; what is not there or was erased is left out."""
-    found = {}
+    found: dict[str, bytes] = {}
     for chunk in cut_chunks(sha256s):
         query = select(contents).where(contents.c.sha256.in_(chunk), contents.c.data.is_not(None))
         found |= {sha256: unpack_bytes(data) for sha256, data in connection.execute(query)}
