@@ -1,5 +1,6 @@
 """From answers to marks: typed-in numbers, error carried forward, what is said, and whose fault it was."""
 
+import io
 import os
 import shutil
 import subprocess
@@ -11,9 +12,11 @@ import pytest
 
 from autograder.course import load_course
 from autograder.errors import CourseError
+from autograder.finals import Finals
+from autograder.gradebook import Entry
 from autograder.grading import Grader
-from autograder.records import Submission
-from autograder.report.documents import build_document
+from autograder.records import Grade, Submission
+from autograder.report.documents import write_document
 
 ROOT = Path(__file__).parents[2]
 HIDDEN = Path("tests/hidden/qkv")
@@ -87,10 +90,17 @@ def test_no_message_shows_an_input_of_a_hidden_set(bench, smuggler) -> None:
         assert not [text for text in (*said, *grade.notes) if secret in text]
 
 
+def build_document(bench, grade: Grade) -> bytes:
+    file = io.BytesIO()
+    final = Finals(bench.course, "qkv").compute(grade, Entry(grade.student, grade.path, grade.sha256))
+    write_document(file, "attention", "qkv", [(grade, final)], [])
+    return file.getvalue()
+
+
 def test_no_message_shows_the_text_of_an_exception_on_a_hidden_set(bench) -> None:
     code = f"if text != 'the lamp': raise ValueError('SECRET' + text)\n{bench.read_source('shared-key')}"
     grade = bench.grade(bench.build(replace={"shared-key": code}))
-    document = build_document("attention", "qkv", [grade], [])
+    document = build_document(bench, grade)
     assert b"SECRET" not in document
     assert bench.status(grade, "shared-key") == "error"
 
@@ -261,7 +271,7 @@ def test_grading_twice_gives_the_same_document(bench) -> None:
     data = bench.fill(
         {"shared-key": "Wk_shared = Wq * np.random.rand()\nprint(id(Wk_shared))", "shared-value": "1 / 0"}
     )
-    documents = [build_document("attention", "qkv", [bench.grade(data)], []) for _ in range(2)]
+    documents = [build_document(bench, bench.grade(data)) for _ in range(2)]
     assert documents[0] == documents[1]
 
 

@@ -3,38 +3,45 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from autograder.course import load_course
-from autograder.records import Ending, ExerciseGrade, Grade, Mark, Skipped
-from autograder.report.documents import build_csv, build_document
+from autograder.finals import Finals
+from autograder.gradebook import Entry
+from autograder.records import Ending, ExerciseGrade, FinalGrade, Grade, Mark, Skipped
+from autograder.report.documents import write_csv, write_document
 
-ASSIGNMENT = load_course(Path(__file__).parents[2]).assignment("qkv")
+WHOLE = load_course(Path(__file__).parents[2])
+QKV = WHOLE.assignment("qkv")
+ASSIGNMENT = QKV.model_copy(update={"exercises": QKV.exercises[:1]})
+COURSE = WHOLE.model_copy(update={"assignments": {"qkv": ASSIGNMENT}})
 
 # The keys that outsiders rely on, and after the bar those that were added since.
 DOCUMENT_KEYS = {"course", "assignment", "results", "skipped"} | {"explanations"}
 RESULT_KEYS = {
     "student", "path", "sha256", "status", "reason", "notes", "score", "max_score", "pending", "exercises",
-}  # fmt: skip
-EXERCISE_KEYS = {"id", "status", "score", "max_score", "pending", "tests"}
+} | {"late"}  # fmt: skip
+EXERCISE_KEYS = {"id", "status", "score", "max_score", "pending", "tests"} | {"automatic", "override", "written"}
 TEST_KEYS = {"name", "score", "max_score", "outcome", "message", "hint"} | {"explanations", "detail"}
 
 
-def build_grade(student: str = "ada", **changes: object) -> Grade:
+def build_grade(student: str = "ada", score: float = 1.0, **changes: object) -> Grade:
     failed = Mark(
         "test_b", "shared-key", 0.0, 1.0, "failed", "It is wrong.", "Look.", "SECRET 5", ("a:b",), ("a note",)
     )
     tests = (Mark("test_a", "shared-key", 1.0, 1.0, "passed"), failed)
-    exercise = ExerciseGrade("shared-key", Ending.OUT_OF_MEMORY, 1.0, 3.0, 1.0, tests)
+    exercise = ExerciseGrade("shared-key", Ending.OUT_OF_MEMORY, score, 3.0, 1.0, tests)
     values = {
         "student": student,
         "path": f"in/{student}.ipynb",
         "sha256": "0" * 64,
         "status": "graded",
         "notes": ("one", "two"),
-        "score": 1.0,
+        "score": score,
         "max_score": 3.0,
         "pending": 1.0,
         "exercises": (exercise,),
@@ -46,7 +53,24 @@ UNGRADED = Grade("eve", "in/eve.ipynb", "", "ungraded", reason="The file is empt
 
 
 def read_document(*grades: Grade, skipped: tuple[Skipped, ...] = ()) -> dict[str, object]:
-    return json.loads(build_document("attention", "qkv", grades, skipped))
+    return json.loads(build_document(grades, skipped))
+
+
+def settle(grades: Sequence[Grade]) -> list[tuple[Grade, FinalGrade]]:
+    finals = Finals(COURSE, "qkv")
+    return [(grade, finals.compute(grade, Entry(grade.student, grade.path, grade.sha256))) for grade in grades]
+
+
+def build_document(grades: Sequence[Grade], skipped: Sequence[Skipped] = ()) -> bytes:
+    file = io.BytesIO()
+    write_document(file, "attention", "qkv", settle(grades), skipped)
+    return file.getvalue()
+
+
+def build_csv(grades: Sequence[Grade]) -> str:
+    file = io.StringIO()
+    write_csv(file, ASSIGNMENT, settle(grades))
+    return file.getvalue()
 
 
 def test_the_document_has_exactly_the_keys_of_the_contract() -> None:
@@ -80,7 +104,7 @@ def test_the_document_holds_the_values() -> None:
 
 
 def test_whole_scores_are_numbers_with_a_point() -> None:
-    assert b'"score": 1.0' in build_document("attention", "qkv", [build_grade()], [])
+    assert b'"score": 1.0' in build_document([build_grade()])
 
 
 def test_an_empty_batch_is_a_document_too() -> None:
@@ -98,15 +122,15 @@ def test_letters_of_any_alphabet_and_quotes_survive() -> None:
 
 
 def read_rows(*grades: Grade) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(build_csv(ASSIGNMENT, grades))))
+    return list(csv.DictReader(io.StringIO(build_csv(grades))))
 
 
 def test_the_table_has_a_column_for_each_exercise_and_a_row_for_each_submission() -> None:
-    columns = ["student", "status", "shared-key", "head-size", "shared-value"]
-    text = build_csv(ASSIGNMENT, [build_grade(), UNGRADED])
-    assert text.splitlines()[0].split(",") == [*columns, "score", "max_score", "pending", "reason", "path"]
+    columns = ["student", "status", "shared-key"]
+    text = build_csv([build_grade(), UNGRADED])
+    assert text.splitlines()[0].split(",") == [*columns, "score", "max_score", "pending", "late", "reason", "path"]
     graded, ungraded = read_rows(build_grade(), UNGRADED)
-    assert (graded["student"], graded["shared-key"], graded["head-size"], graded["score"]) == ("ada", "1", "", "1")
+    assert (graded["student"], graded["shared-key"], graded["score"], graded["late"]) == ("ada", "1", "1", "")
     assert (ungraded["status"], ungraded["score"], ungraded["reason"]) == ("ungraded", "", "The file is empty.")
 
 
@@ -114,7 +138,7 @@ def test_the_table_has_a_column_for_each_exercise_and_a_row_for_each_submission(
 @pytest.mark.parametrize("field", ["student", "reason", "path"])
 def test_what_a_spreadsheet_would_take_for_a_formula_is_defused(start, field) -> None:
     text = f"{start}cmd|'/c calc'!A0"
-    (row,) = read_rows(build_grade(**{field: text}) if field != "student" else build_grade(text))
+    (row,) = read_rows(msgspec.structs.replace(UNGRADED, **{field: text}))
     assert row[field] == f"'{text}"
 
 

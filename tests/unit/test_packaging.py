@@ -23,7 +23,8 @@ def list_direct_requirements() -> list[str]:
     extras = PROJECT["optional-dependencies"].values()
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
     lines = [*PROJECT["dependencies"], *(line for extra in extras for line in extra), *build]
-    return [re.split(r"[<>=!~\[; ]", line)[0].lower() for line in lines]
+    names = [re.split(r"[<>=!~\[; ]", line)[0].lower() for line in lines]
+    return [name for name in names if name != PROJECT["name"]]
 
 
 def test_every_direct_requirement_is_pinned() -> None:

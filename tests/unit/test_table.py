@@ -1,11 +1,21 @@
 """The table for the terminal: what an instructor sees of a class."""
 
 import io
+from collections.abc import Sequence
+from datetime import UTC, datetime
 
-from rich.console import Console, RenderableType
+import msgspec
+from rich.console import Console, Group, RenderableType
 
-from autograder.records import Ending, ExerciseGrade, Grade, Mark, Skipped
-from autograder.report.table import build_details, build_reasons, build_summary, show_safely
+from autograder.course import Assignment, Exercise
+from autograder.policy import Reception, compute_final
+from autograder.records import Ending, ExerciseGrade, FinalGrade, Grade, LateLine, Mark, Skipped
+from autograder.report.documents import Reasons
+from autograder.report.table import MOST_ROWS, Overview, build_reasons, describe_result, show_safely
+
+ASSIGNMENT = Assignment(
+    title="An assignment", seeds=(1, 2), exercises=(Exercise(id="one", title="One", answers={"x": "number"}),)
+)
 
 
 def show(renderable: RenderableType) -> str:
@@ -18,11 +28,22 @@ def build_lost(name: str, *explanations: str, hint: str = "Look again.") -> Mark
     return Mark(name, "one", 0, 1, "failed", message=f"Asked: {name}", hint=hint, explanations=explanations)
 
 
-def build_grade(student: str, *marks: Mark) -> Grade:
-    exercise = ExerciseGrade("one", Ending.OK, 0, len(marks), 0, tuple(marks))
+def build_grade(student: str, *marks: Mark, score: float = 0) -> Grade:
+    exercise = ExerciseGrade("one", Ending.OK, score, 5, 0, tuple(marks))
     return Grade(
-        student, f"{student}.ipynb", "0" * 64, "graded", score=0, max_score=1, pending=0, exercises=(exercise,)
+        student, f"{student}.ipynb", "0" * 64, "graded", score=score, max_score=5, pending=0, exercises=(exercise,)
     )
+
+
+def settle(grade: Grade) -> FinalGrade:
+    return compute_final(grade, ASSIGNMENT, {}, Reception(), zone=UTC)
+
+
+def show_class(grades: Sequence[Grade], skipped: Sequence[Skipped] = ()) -> str:
+    overview = Overview("A course", ASSIGNMENT, len(grades))
+    for grade in grades:
+        overview.add(grade, settle(grade))
+    return show(overview.build(skipped, f"in all: {overview.count()}"))
 
 
 def test_a_reason_counts_once_for_a_student_however_many_marks_it_cost() -> None:
@@ -30,25 +51,48 @@ def test_a_reason_counts_once_for_a_student_however_many_marks_it_cost() -> None
         build_grade("ada", build_lost("a", "mistake:no-scale", "scaled-by"), build_lost("b", "mistake:no-scale")),
         build_grade("bob", build_lost("a", "mistake:no-scale"), build_lost("b", "transposed")),
     ]
-    lines = [line.split() for line in show(build_reasons(grades)).splitlines()]
+    reasons = Reasons()
+    for grade in grades:
+        reasons.add(grade)
+    lines = [line.split() for line in show(build_reasons(reasons)).splitlines()]
     assert ["2", "one", "no", "scale"] in lines
     assert ["1", "one", "transposed"] in lines
     assert not any("scaled" in line for line in lines)
 
 
 def test_a_hint_that_marks_share_stands_once_below_them() -> None:
-    text = show(build_details([build_grade("ada", build_lost("a"), build_lost("b"), build_lost("c", hint="Other."))]))
+    grade = build_grade("ada", build_lost("a"), build_lost("b"), build_lost("c", hint="Other."))
+    text = show(Group(*describe_result(grade, settle(grade), ASSIGNMENT)))
     assert text.count("Look again.") == 1
     assert text.index("Asked: b") < text.index("Look again.") < text.index("Asked: c") < text.index("Other.")
 
 
 def test_files_that_share_a_reason_stand_in_one_line() -> None:
     grades = [Grade(f"s{n}", f"s{n}.ipynb", "", "ungraded", reason="It is empty.") for n in range(5)]
-    text = show(build_summary(grades, [Skipped("x.pdf", "no notebook")], 1.0))
+    text = show_class(grades, [Skipped("x.pdf", "no notebook")])
     assert text.count("It is empty.") == 1
     assert "and 2 more" in text
     assert "x.pdf: no notebook" in text
-    assert "0 graded, 5 ungraded, 1 skipped" in text
+    assert "in all: (0, 5)" in text
+
+
+def test_a_class_that_is_too_large_for_a_table_gets_its_range() -> None:
+    text = show_class([build_grade(f"s{n}", score=n % 5) for n in range(MOST_ROWS + 1)])
+    assert "lowest 0, median 2, highest 4 points" in text
+    assert "s17" not in text
+
+
+def test_the_column_of_lateness_is_there_where_somebody_was_late() -> None:
+    grade = build_grade("ada", score=4)
+    late = LateLine(datetime(2027, 1, 1, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=UTC), 1, 10.0, 0.4)
+    final = msgspec.structs.replace(settle(grade), late=late, total=3.6)
+    assert "Late" not in show_class([grade])
+    overview = Overview("A course", ASSIGNMENT, 1)
+    overview.add(grade, final)
+    text = show(overview.build([], ""))
+    assert "Late" in text
+    assert "-0.4" in text
+    assert "3.6 / " in text
 
 
 def test_what_steers_a_terminal_or_turns_the_reading_direction_is_not_shown() -> None:

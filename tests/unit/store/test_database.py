@@ -27,7 +27,9 @@ def receive(student: str = "ada", sha256: str = "aa", **other: object) -> Receiv
 
 def build_grade(sha256: str = "aa", score: float = 1.0, message: str = "") -> Grade:
     marks = (
-        Mark("test_a", "one", score, 1.0, "passed" if score else "failed", message, "hint", "detail", ("axis",), ("n",)),
+        Mark(
+            "test_a", "one", score, 1.0, "passed" if score else "failed", message, "hint", "detail", ("axis",), ("n",)
+        ),
         Mark("test_b", "one", 0.1, 0.7, "failed"),
     )
     other = (Mark("test_c", "two", 0.0, 2.0, "not-run"),)
