@@ -17,6 +17,7 @@ import msgspec
 
 from autograder.course import Limits
 from autograder.sandbox.processes import read_memory, read_parent, walk_tree
+from autograder.sandbox.watch import SLACK
 
 _LEAF = "autograder"
 """Our own processes move here: the kernel gives limits to the children of a group without processes only."""
@@ -132,9 +133,8 @@ class Group:
 
     def make(self, root: int, limits: Limits) -> None:
         """Make the group, set its limits and move a process with its descendants into it. `OSError` when it fails."""
-        # A little more than the limit, so that a process that grows alone meets its own limit first and keeps the
-        # answers that it has; files of the submission and changed pages of the fork server count here as well.
-        memory = int(1.05 * limits.memory_bytes) + limits.disk_bytes + read_memory(root)
+        # Its files and the pages of the fork server that it changes count here as well.
+        memory = int(SLACK * limits.memory_bytes) + limits.disk_bytes + read_memory(root)
         self._folder.mkdir()
         _write(self._folder / "memory.max", str(memory))
         _write(self._folder / "memory.oom.group", "1")
