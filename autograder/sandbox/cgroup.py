@@ -121,7 +121,8 @@ class Groups:
         try:
             group.make(root, limits)
         except OSError:
-            self._home = None
+            if read_parent(root):  # what is gone already is no fault of the groups
+                self._home = None
         return group
 
 

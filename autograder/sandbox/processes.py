@@ -7,7 +7,8 @@ from contextlib import suppress
 import msgspec
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_TRIES = 3
+_ROUNDS = 3
+"""For processes that were forked while others were looked at."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -58,22 +59,34 @@ def measure_tree(root: int) -> Usage:
     return Usage(cpu, memory, root_memory, count)
 
 
-def measure_shared(root: int) -> int | None:
-    """Memory of a whole tree in bytes, where a page that several processes share counts once.
+class Shared(msgspec.Struct, frozen=True):
+    """Memory of a whole tree where a page that several processes share counts once."""
 
-    Costs some milliseconds for each process. None when processes end all the time while it looks: what they shared
-    with others would be left out. A process that may not be looked at so closely counts as in `measure_tree`.
+    memory_bytes: int
+    """Of those processes that could be read."""
+    read: int
+    ended: int
+    """Processes that were there and were gone before they could be read."""
+
+    @property
+    def likely_bytes(self) -> int:
+        """The same with the ended ones, as if they had been like the others; they may have hidden what they shared."""
+        return self.memory_bytes * (self.read + self.ended) // max(1, self.read)
+
+
+def measure_shared(root: int) -> Shared:
+    """Look closely at a process and all its descendants. Costs some milliseconds for each of them.
+
+    A process that may not be looked at so closely counts as in `measure_tree`.
     """
-    for _ in range(_TRIES):
-        parts: dict[int, int] = {}
-        while True:
-            there = set(walk_tree(root))
-            if parts.keys() - there:
-                break
-            if parts.keys() == there:
-                return sum(parts.values())
-            parts |= {pid: _read_shared(pid) for pid in there - parts.keys()}
-    return None
+    parts: dict[int, int | None] = {}
+    for _ in range(_ROUNDS):
+        fresh = [pid for pid in walk_tree(root) if pid not in parts]
+        if not fresh:
+            break
+        parts |= {pid: _read_shared(pid) for pid in fresh}
+    found = [part for part in parts.values() if part is not None]
+    return Shared(sum(found), len(found), len(parts) - len(found))
 
 
 def _read(path: str) -> str:
@@ -111,18 +124,17 @@ def _list_memory_lines(status: str) -> list[str]:
     return [line for line in _read(status).splitlines() if line.startswith(("RssAnon:", "RssShmem:", "VmSwap:"))]
 
 
-def _read_shared(pid: int) -> int:
-    """The same with each page divided by the number of processes that share it, where that can be read."""
-    try:
+def _read_shared(pid: int) -> int | None:
+    """`read_memory` with each page divided by the number of processes that share it; None when the process is gone."""
+    with suppress(OSError, ValueError, IndexError):
         lines = _read(f"/proc/{pid}/smaps_rollup").splitlines()
         parts = [line.split() for line in lines if line.startswith(("Pss_Anon:", "Pss_Shmem:", "SwapPss:"))]
         if parts:
             return 1024 * sum(int(part[1]) for part in parts)
+    try:
         return read_memory(pid)
     except (OSError, ValueError, IndexError):
-        with suppress(OSError, ValueError, IndexError):
-            return read_memory(pid)
-        return 0
+        return None
 
 
 def _read_children(pid: int) -> list[int]:

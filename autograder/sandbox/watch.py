@@ -9,6 +9,8 @@ from autograder.records import Ending
 from autograder.sandbox.processes import Usage, measure_shared, measure_tree, read_pid
 
 _POLL_SECONDS = 0.02
+_DOUBTS = 3
+"""Looks in a row that may seem too much while processes come and go."""
 SLACK = 1.05
 """A little more than the limit for all processes together, so that one that grows alone meets its own limit first
 and keeps the answers that it has."""
@@ -44,6 +46,7 @@ class Watch:
         self._end = now + budget.wall
         self._next_poll = now + _POLL_SECONDS
         self._cpu_base = 0.0
+        self._doubts = 0
         self.cpu_seconds = 0.0
         self._fresh = True
         self.progress()
@@ -101,8 +104,13 @@ class Watch:
         if usage.memory_bytes - 2 * usage.root_memory_bytes <= allowed:
             return False
         # So do the student's own children with the student: a second look, which is dear, counts such pages once.
-        shared = measure_shared(self._pid)
-        return shared is None or shared - usage.root_memory_bytes > allowed
+        look = measure_shared(self._pid)
+        if not look.ended:
+            self._doubts = 0
+            return look.memory_bytes - usage.root_memory_bytes > allowed
+        # Processes that end while others are looked at blur the sum; those that do so all the time hide something.
+        self._doubts = self._doubts + 1 if look.likely_bytes - usage.root_memory_bytes > allowed else 0
+        return self._doubts >= _DOUBTS or look.memory_bytes > 2 * allowed
 
 
 def tell_memory(memory_bytes: int) -> tuple[Ending, str]:

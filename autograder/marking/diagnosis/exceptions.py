@@ -48,6 +48,13 @@ _PATTERNS = (
     ),
     (
         "OSError",
+        r"^\[Errno 24\]",
+        "too-many-open",
+        "it keeps too many files, pipes or processes open at once",
+        "Does it close what it opens? Exercises of this kind need none of it.",
+    ),
+    (
+        "OSError",
         r"^\[Errno 28\]",
         "disk-full",
         "it writes more than a submission may keep in files (limit disk_bytes), or more files (limit files)",
