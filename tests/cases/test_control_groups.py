@@ -1,4 +1,4 @@
-"""The kernel keeps the limits of a submission where a control group is delegated; skipped elsewhere, with the reason."""
+"""The kernel keeps the limits of a submission where a control group is delegated; skipped elsewhere with the reason."""
 
 import os
 import subprocess
@@ -27,14 +27,29 @@ LIMITS = {
     "cpu_seconds": 200,
 }
 FORKS = """
-import os, time
-for _ in range(8):
+import os, socket, time
+def hoard():
+    {hoard}
+for _ in range({children}):
     if os.fork() == 0:
-        {work}
+        kept = hoard()
         time.sleep(300)
         os._exit(0)
 time.sleep(300)
 """
+SOCKETS = """
+    pairs = [socket.socketpair() for _ in range(60)]
+    for end in (end for pair in pairs for end in pair):
+        end.setblocking(False)
+        try:
+            while True: end.send(bytes(2**16))
+        except BlockingIOError: pass
+    return pairs
+"""
+HOARDS = {
+    "private memory": FORKS.format(children=8, hoard="return bytearray(b'x') * (60 * 2**20)"),
+    "socket buffers, which /proc does not show": FORKS.format(children=24, hoard=SOCKETS.strip()),
+}
 
 
 @pytest.fixture(scope="module")
@@ -57,26 +72,8 @@ def test_an_honest_submission_runs_in_a_group_and_leaves_none(roomy) -> None:
     assert list_groups() == []
 
 
-HOARDS = {
-    "private memory": "kept = bytearray(b'x') * (60 * 2**20)",
-    "socket buffers": (
-        "import socket; pairs = [socket.socketpair() for _ in range(55)]; [s.setblocking(False) for p in pairs for s in p]\n"
-        "        for p in pairs:\n"
-        "            for s in p:\n"
-        "                try:\n"
-        "                    while True: s.send(bytes(2**16))\n"
-        "                except BlockingIOError: pass"
-    ),
-}
-
-
-@pytest.mark.parametrize("work", HOARDS.values(), ids=HOARDS)
-def test_memory_of_many_processes_is_ended_by_the_kernel_and_named(roomy, work) -> None:
-    if "socket" in work:
-        work = work.replace("range(55)", "range(60)")
-        code = FORKS.format(work=work).replace("range(8)", "range(24)")
-    else:
-        code = FORKS.format(work=work)
+@pytest.mark.parametrize("code", HOARDS.values(), ids=HOARDS)
+def test_memory_of_many_processes_is_ended_by_the_kernel_and_named(roomy, code) -> None:
     grade = roomy.grade_codes({"shared-key": code})
     roomy.assert_only(grade, "shared-key")
     assert roomy.status(grade, "shared-key") == "out-of-memory"
@@ -136,8 +133,8 @@ def test_a_fault_of_the_groups_is_no_fault_of_the_submission(roomy) -> None:
     try:
         roomy.assert_full(roomy.grade(roomy.source))
         assert not groups.in_use
-        code = FORKS.format(work=HOARDS["private memory"])
-        assert roomy.status(roomy.grade_codes({"shared-key": code}), "shared-key") == "out-of-memory"
+        grade = roomy.grade_codes({"shared-key": HOARDS["private memory"]})
+        assert roomy.status(grade, "shared-key") == "out-of-memory"
     finally:
         groups._home = kept
 

@@ -1,13 +1,11 @@
 """Every limit of `course.toml` holds, and the message that comes of it names the limit."""
 
-import os
-
 import pytest
 
 from autograder.course import Limits
 from autograder.grading import Grader
-from autograder.sandbox.plan import build_job
-from autograder.sandbox.session import Session
+from autograder.intake.notebook import parse_program
+from autograder.records import Cell, Program
 from autograder.sandbox.watch import build_budget
 
 SMALL = Limits.model_construct(
@@ -43,7 +41,7 @@ HITS = {
     "processes": ("processes", "import os, time\nfor _ in range(40): os.fork() or (time.sleep(5), os._exit(0))"),
     "threads": (
         "processes",
-        "import threading, time\nfor _ in range(40): threading.Thread(target=time.sleep, args=(5,), daemon=True).start()",
+        "import threading, time\nfor _ in range(40): threading.Thread(target=time.sleep, args=(5,)).start()",
     ),
     "one large file": (
         "disk_bytes",
@@ -83,8 +81,6 @@ def test_a_limit_that_is_hit_is_named_in_the_message(small_bench, limit, code) -
 def test_output_over_its_limit_is_cut_with_a_word_about_the_limit(small_bench) -> None:
     grader = small_bench.grader
     inputs = [(each.seed, each.inputs) for each in grader.marking.input_sets]
-    from autograder.intake.notebook import parse_program
-
     code = "print('x' * 20_000)\n" + small_bench.read_source("shared-key")
     program = parse_program(small_bench.fill({"shared-key": code}), grader.assignment)
     execution = grader.sandbox.execute(program, inputs, build_budget(grader.assignment))
@@ -95,8 +91,6 @@ def test_output_over_its_limit_is_cut_with_a_word_about_the_limit(small_bench) -
 
 def run_cells(small, source: str, count: int):
     """A notebook of many equal cells of the first exercise, run once."""
-    from autograder.records import Cell, Program
-
     cells = tuple(Cell(number, source, ("shared-key",)) for number in range(count))
     inputs = [(each.seed, each.inputs) for each in small.marking.input_sets]
     return small.sandbox.execute(Program(cells), inputs, build_budget(small.assignment))
