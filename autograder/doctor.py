@@ -111,6 +111,7 @@ def examine_machine() -> list[Finding]:
         classify_container(signs, works),
         classify_outer_trial(outer, bool(signs)),
         classify_inner_trial(outer, inner, bool(signs)),
+        classify_limiter(),
         run_sandbox(works),
     ]
 
@@ -306,6 +307,15 @@ def run_trial(bubblewrap: str | None, command: Iterable[str]) -> Trial:
     except OSError as error:
         return Trial(None, f"{bubblewrap}: {error.strerror}")
     return Trial(done.returncode, done.stderr)
+
+
+def classify_limiter() -> Finding:
+    """What limits memory and processes of a submission as a whole."""
+    from autograder.sandbox.cgroup import look_here
+    from autograder.sandbox.limiter import describe_limiter
+
+    found, advice = describe_limiter(look_here())
+    return Finding("limits", None if advice else True, found, advice)
 
 
 def run_sandbox(worth_trying: bool) -> Finding:

@@ -14,7 +14,7 @@ class Capture:
 
     def __init__(self, show: Show, cap: int) -> None:
         self._show = show
-        self._left = cap
+        self._cap = self._left = cap
         self.stdout = _Stream(self, "stream/stdout")
         self.stderr = _Stream(self, "stream/stderr")
 
@@ -28,7 +28,8 @@ class Capture:
         self._left -= len(data)
         if not whole:
             self._left = 0
-            self._show("stream/stderr", b"\n[output cut here: it exceeds the limit of the course]\n")
+            notice = f"\n[output cut here: a submission may show {self._cap} bytes (limit output_bytes)]\n"
+            self._show("stream/stderr", notice.encode())
 
     def flush(self) -> None:
         """Pass on what the streams hold."""

@@ -105,7 +105,9 @@ class Exchange:
             return self._received < 2 * self._progress.total_cap
         try:
             if self._received > self._progress.total_cap:
-                raise wire.WireError("more bytes than all answers and outputs may have")
+                raise wire.WireError(
+                    "more bytes than all answers and outputs may have (limits answer_bytes and output_bytes)"
+                )
             for body in self._reader.feed(data):
                 self._progress.take(wire.parse_reply(body), self._watch)
         except wire.WireError as error:

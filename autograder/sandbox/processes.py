@@ -1,14 +1,18 @@
 """What the processes of one submission use, read from outside through /proc; works unprivileged."""
 
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_ROUNDS = 3
+"""For processes that were forked while others were looked at."""
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Of a whole tree: CPU seconds (with ended children), memory in bytes (anonymous and shared) and processes."""
+    """Of a whole tree: CPU seconds (with ended children), memory in bytes (see `read_memory`) and processes."""
 
     cpu_seconds: float
     memory_bytes: int
@@ -26,23 +30,63 @@ def read_pid(pidfd: int) -> int:
     return -1
 
 
-def measure_tree(root: int) -> Usage:
-    """Sum over a process and all its descendants; those that end while it looks are left out."""
-    cpu = 0.0
-    memory = root_memory = count = 0
+def walk_tree(root: int) -> Iterator[int]:
+    """A process and all its descendants; the children of each are looked up only after it was handed out."""
     waiting = [root]
     while waiting:
         pid = waiting.pop()
+        yield pid
+        with suppress(OSError, ValueError):
+            waiting += _read_children(pid)
+
+
+def measure_tree(root: int) -> Usage:
+    """Sum over a process and all its descendants; those that end while it looks are left out.
+
+    A page that forked processes share counts once for each of them.
+    """
+    cpu = 0.0
+    memory = root_memory = count = 0
+    for pid in walk_tree(root):
         try:
             cpu += _read_cpu(pid)
-            own = _read_memory(pid)
-            memory += own
-            root_memory = own if pid == root else root_memory
-            waiting += _read_children(pid)
+            own = read_memory(pid)
         except (OSError, ValueError, IndexError):
             continue
+        memory += own
+        root_memory = own if pid == root else root_memory
         count += 1
     return Usage(cpu, memory, root_memory, count)
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """Memory of a whole tree where a page that several processes share counts once."""
+
+    memory_bytes: int
+    """Of those processes that could be read."""
+    read: int
+    ended: int
+    """Processes that were there and were gone before they could be read."""
+
+    @property
+    def likely_bytes(self) -> int:
+        """The same with the ended ones, as if they had been like the others; they may have hidden what they shared."""
+        return self.memory_bytes * (self.read + self.ended) // max(1, self.read)
+
+
+def measure_shared(root: int) -> Shared:
+    """Look closely at a process and all its descendants. Costs some milliseconds for each of them.
+
+    A process that may not be looked at so closely counts as in `measure_tree`.
+    """
+    parts: dict[int, int | None] = {}
+    for _ in range(_ROUNDS):
+        fresh = [pid for pid in walk_tree(root) if pid not in parts]
+        if not fresh:
+            break
+        parts |= {pid: _read_shared(pid) for pid in fresh}
+    found = [part for part in parts.values() if part is not None]
+    return Shared(sum(found), len(found), len(parts) - len(found))
 
 
 def _read(path: str) -> str:
@@ -50,13 +94,25 @@ def _read(path: str) -> str:
         return file.read()
 
 
+def _read_fields(pid: int) -> list[str]:
+    """The fields of `/proc/<pid>/stat` from the third on."""
+    return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+
+
 def _read_cpu(pid: int) -> float:
-    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return sum(int(field) for field in fields[11:15]) / _TICKS
+    return sum(int(field) for field in _read_fields(pid)[11:15]) / _TICKS
 
 
-def _read_memory(pid: int) -> int:
-    """Anonymous and shared memory; where the first thread has ended, another one tells."""
+def read_parent(pid: int) -> int:
+    """The process id of a process's parent; 0 when there is none to be seen."""
+    try:
+        return int(_read_fields(pid)[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def read_memory(pid: int) -> int:
+    """Bytes of anonymous, shared and swapped memory; where the first thread has ended, another one tells."""
     lines = _list_memory_lines(f"/proc/{pid}/status")
     if not lines:
         tasks = (f"/proc/{pid}/task/{task}/status" for task in os.listdir(f"/proc/{pid}/task"))
@@ -65,7 +121,20 @@ def _read_memory(pid: int) -> int:
 
 
 def _list_memory_lines(status: str) -> list[str]:
-    return [line for line in _read(status).splitlines() if line.startswith(("RssAnon:", "RssShmem:"))]
+    return [line for line in _read(status).splitlines() if line.startswith(("RssAnon:", "RssShmem:", "VmSwap:"))]
+
+
+def _read_shared(pid: int) -> int | None:
+    """`read_memory` with each page divided by the number of processes that share it; None when the process is gone."""
+    with suppress(OSError, ValueError, IndexError):
+        lines = _read(f"/proc/{pid}/smaps_rollup").splitlines()
+        parts = [line.split() for line in lines if line.startswith(("Pss_Anon:", "Pss_Shmem:", "SwapPss:"))]
+        if parts:
+            return 1024 * sum(int(part[1]) for part in parts)
+    try:
+        return read_memory(pid)
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _read_children(pid: int) -> list[int]:

@@ -190,7 +190,11 @@ class Progress:
             if number in left:
                 missing = set(range(len(self._program.cells))) - self._never - runs.keys()
                 runs |= {
-                    cell: CellRun(cell, Ending.TIMEOUT, text="the time of the whole submission was used up")
+                    cell: CellRun(
+                        cell,
+                        Ending.TIMEOUT,
+                        text="the time of the whole submission was used up (limit wall_seconds or cpu_seconds)",
+                    )
                     for cell in missing
                 }
             passes.append(Pass(seed, tuple(runs[cell] for cell in sorted(runs)), self._answers[number]))

@@ -12,11 +12,13 @@ from autograder.course import Assignment
 from autograder.errors import SandboxError
 from autograder.guest import wire
 from autograder.records import Ending, Execution, Program
+from autograder.sandbox.cgroup import Groups
 from autograder.sandbox.exchange import Exchange
 from autograder.sandbox.plan import build_job
+from autograder.sandbox.processes import read_pid
 from autograder.sandbox.progress import InputSet, Progress
 from autograder.sandbox.server import ForkServer
-from autograder.sandbox.watch import Budget, Watch
+from autograder.sandbox.watch import Budget, Watch, tell_cpu, tell_memory
 
 
 class Session:
@@ -34,6 +36,7 @@ class Session:
         self._cells = tuple(cells)
         self._lesson = tuple(lesson)
         self._server: ForkServer | None = None
+        self._groups: Groups | None = None
 
     def __enter__(self) -> "Session":
         self._start()
@@ -88,10 +91,15 @@ class Session:
         """One set of walled processes for the steps that are left; the CPU seconds that it used."""
         server = self._start()
         clone = server.clone()
+        limits = self._assignment.limits
+        self._groups = self._groups or Groups()
         try:
-            progress.begin()
-            watch = Watch(clone.pidfd, budget, progress.limits.memory_bytes)
-            ended = Exchange(clone, progress, job, watch).run()
+            with self._groups.confine(read_pid(clone.pidfd), limits) as group:
+                progress.begin()
+                watch = Watch(clone.pidfd, budget, limits.memory_bytes if group is None else None)
+                ended = Exchange(clone, progress, job, watch).run()
+                if ended is None and group is not None and group.is_out_of_memory():
+                    ended = tell_memory(limits.memory_bytes)
             code, cpu = server.read_status()
             ending = ended or _read_ending(code, cpu, budget)
             progress.finish(ending, code, out_of_time=watch.out_of_time)
@@ -105,7 +113,7 @@ def _read_ending(code: int, cpu: float, budget: Budget) -> tuple[Ending, str]:
     """How processes ended that the host did not end, from the init's exit code (`guest.walls`)."""
     number = code - 64 if code > 64 else -code if code < 0 else 0
     if number and cpu >= budget.cpu:
-        return Ending.TIMEOUT, f"it used more than {budget.cpu:g} s of processor time"
+        return tell_cpu(budget)
     if number:
         return Ending.KILLED, f"the process was ended by signal {_name_signal(number)}"
     return Ending.EXITED, "the process ended itself"

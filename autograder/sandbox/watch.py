@@ -6,9 +6,14 @@ import msgspec
 
 from autograder.course import Assignment
 from autograder.records import Ending
-from autograder.sandbox.processes import measure_tree, read_pid
+from autograder.sandbox.processes import Usage, measure_shared, measure_tree, read_pid
 
 _POLL_SECONDS = 0.02
+_DOUBTS = 3
+"""Looks in a row that may seem too much while processes come and go."""
+SLACK = 1.05
+"""A little more than the limit for all processes together, so that one that grows alone meets its own limit first
+and keeps the answers that it has."""
 
 
 class Budget(msgspec.Struct):
@@ -27,9 +32,12 @@ def build_budget(assignment: Assignment) -> Budget:
 
 
 class Watch:
-    """Keeps the limits of one set of processes; looks at /proc only once it has run for a while."""
+    """Keeps the limits of one set of processes; looks at /proc only once it has run for a while.
 
-    def __init__(self, pidfd: int, budget: Budget, memory_bytes: int) -> None:
+    memory_bytes: None where the kernel keeps the limit (`cgroup.py`).
+    """
+
+    def __init__(self, pidfd: int, budget: Budget, memory_bytes: int | None) -> None:
         self._budget = budget
         self._memory = memory_bytes
         self._pid = -1
@@ -38,6 +46,7 @@ class Watch:
         self._end = now + budget.wall
         self._next_poll = now + _POLL_SECONDS
         self._cpu_base = 0.0
+        self._doubts = 0
         self.cpu_seconds = 0.0
         self._fresh = True
         self.progress()
@@ -61,12 +70,18 @@ class Watch:
         now = time.monotonic()
         budget = self._budget
         if now >= self._end:
-            return Ending.TIMEOUT, f"the whole submission ran longer than its {budget.wall:.3g} s"
+            return Ending.TIMEOUT, f"the whole submission ran longer than its {budget.wall:.3g} s (limit wall_seconds)"
         if now >= self._cell_end:
-            return Ending.TIMEOUT, f"it ran longer than {budget.cell_wall:g} s"
+            return Ending.TIMEOUT, f"it ran longer than {budget.cell_wall:g} s (limit cell_wall_seconds)"
         if now < self._next_poll:
             return None
-        self._next_poll = now + _POLL_SECONDS
+        broken = self._look()
+        # From now on, so that looking takes its turns even where it takes long.
+        self._next_poll = time.monotonic() + _POLL_SECONDS
+        return broken
+
+    def _look(self) -> tuple[Ending, str] | None:
+        budget = self._budget
         if self._pid < 0:
             self._pid = read_pid(self._pidfd)
             if self._pid < 0:
@@ -75,12 +90,38 @@ class Watch:
         self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds)
         if self._fresh:
             self._fresh, self._cpu_base = False, usage.cpu_seconds
-        # Init and student share the fork server's pages. A little more than the limit, so that a process that
-        # grows alone meets its own limit first and keeps the answers that it has.
-        if usage.memory_bytes - 2 * usage.root_memory_bytes > 1.05 * self._memory:
-            return Ending.OUT_OF_MEMORY, f"its processes used more than {self._memory // 2**20} MiB of memory"
+        if self._memory is not None and self._is_over(usage, SLACK * self._memory):
+            return tell_memory(self._memory)
         if usage.cpu_seconds - self._cpu_base > budget.cell_cpu:
-            return Ending.TIMEOUT, f"it used more than {budget.cell_cpu:g} s of processor time"
+            return Ending.TIMEOUT, f"it used more than {budget.cell_cpu:g} s of processor time (limit cell_cpu_seconds)"
         if usage.cpu_seconds > budget.cpu:
-            return Ending.TIMEOUT, f"the whole submission used more than its {budget.cpu:.3g} s of processor time"
+            return tell_cpu(budget)
         return None
+
+    def _is_over(self, usage: Usage, allowed: float) -> bool:
+        """Whether the processes have more memory than that, beside what was there before they began."""
+        # Init and student share the fork server's pages.
+        if usage.memory_bytes - 2 * usage.root_memory_bytes <= allowed:
+            return False
+        # So do the student's own children with the student: a second look, which is dear, counts such pages once.
+        look = measure_shared(self._pid)
+        if not look.ended:
+            self._doubts = 0
+            return look.memory_bytes - usage.root_memory_bytes > allowed
+        # Processes that end while others are looked at blur the sum; those that do so all the time hide something.
+        self._doubts = self._doubts + 1 if look.likely_bytes - usage.root_memory_bytes > allowed else 0
+        return self._doubts >= _DOUBTS or look.memory_bytes > 2 * allowed
+
+
+def tell_memory(memory_bytes: int) -> tuple[Ending, str]:
+    """The ending of processes that had too much memory together."""
+    return (
+        Ending.OUT_OF_MEMORY,
+        f"its processes used more than {memory_bytes // 2**20} MiB of memory (limit memory_bytes)",
+    )
+
+
+def tell_cpu(budget: Budget) -> tuple[Ending, str]:
+    """The ending of a submission whose processor time is used up."""
+    text = f"the whole submission used more than its {budget.cpu:.3g} s of processor time (limit cpu_seconds)"
+    return Ending.TIMEOUT, text

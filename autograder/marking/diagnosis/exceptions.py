@@ -32,13 +32,41 @@ _ENDINGS = {
     ),
     Ending.OUT_OF_MEMORY: (
         "out-of-memory",
-        "Your cell asked for more memory than there is.",
+        "Your cell asked for more memory than a submission may have (limit memory_bytes).",
         "Write down the shape of each array in it: which one grows too large?",
     ),
 }
 
 # (exception types, pattern of the text, id, what is wrong, hint)
 _PATTERNS = (
+    (
+        "BlockingIOError RuntimeError OSError",
+        r"^\[Errno 11\]|^can't start new thread",
+        "too-many-processes",
+        "it starts more processes and threads than a submission may have at once (limit processes)",
+        "Does a loop start them without waiting for their end?",
+    ),
+    (
+        "OSError",
+        r"^\[Errno 24\]",
+        "too-many-open",
+        "it keeps too many files, pipes or processes open at once",
+        "Does it close what it opens? Exercises of this kind need none of it.",
+    ),
+    (
+        "OSError",
+        r"^\[Errno 28\]",
+        "disk-full",
+        "it writes more than a submission may keep in files (limit disk_bytes), or more files (limit files)",
+        "Everything that is needed is in the lesson's variables; no file has to be written.",
+    ),
+    (
+        "OSError",
+        r"^\[Errno 27\]|^\d+ requested and \d+ written",
+        "disk-full",
+        "it writes more than a submission may keep in files (limit disk_bytes)",
+        "Everything that is needed is in the lesson's variables; no file has to be written.",
+    ),
     (
         "ValueError",
         r"^matmul:|shapes .* not aligned|dimensions? mismatch",
@@ -235,7 +263,7 @@ _TYPES = {
     "RecursionError": ("recursion-error", "a function calls itself without end", "When does it stop?"),
     "MemoryError": (
         "out-of-memory",
-        "it asks for more memory than there is",
+        "it asks for more memory than a submission may have (limit memory_bytes)",
         "Write down the shape of each array in it: which one grows too large?",
     ),
     "FileNotFoundError": (
@@ -284,6 +312,10 @@ _UNDEFINED = re.compile(r"name '([^\W\d]\w*)' is not defined")
 
 def explain_run(run: CellRun, known: Collection[str]) -> Explanation | None:
     """Why a cell ended as it did; None when it ended well. `known` are names that may be said."""
+    if run.ending is Ending.TIMEOUT and run.text:
+        # Only the host says that time is up, and its words name the limit.
+        kind, said, hint = _ENDINGS[run.ending]
+        return Explanation(kind, f"{said.removesuffix('.')}: {run.text}.", hint)
     if run.ending in _ENDINGS:
         return Explanation(*_ENDINGS[run.ending])
     if run.ending is not Ending.ERROR:

@@ -34,7 +34,7 @@ _WORDS = {
     ),
     "foreign-array": ("belongs to another library.", _PLAIN),
     "too-large": (
-        "is larger than an answer may be.",
+        "is larger than an answer may be (limit answer_bytes).",
         "Compare its shape with the one that is asked for: which axis has grown?",
     ),
     "array-of-objects": (

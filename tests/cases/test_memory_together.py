@@ -1,0 +1,82 @@
+"""Memory of all processes of a submission together: what they share counts once, what they have counts whole."""
+
+import mmap
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from autograder.sandbox.processes import measure_shared, measure_tree
+
+MIB = 2**20
+WORKERS = """
+import multiprocessing, time
+big = np.ones({mib} * 2**17)
+def work():
+    {work}
+    time.sleep(0.4)
+    assert float(big.sum()) == big.size
+workers = [multiprocessing.Process(target=work) for _ in range({workers})]
+for worker in workers: worker.start()
+for worker in workers: worker.join()
+assert [worker.exitcode for worker in workers] == [0] * {workers}
+for worker in workers: worker.close()
+"""
+
+
+def test_twenty_workers_that_share_an_array_are_not_out_of_memory(bench) -> None:
+    code = WORKERS.format(mib=40, workers=20, work="pass") + bench.read_source("head-size")
+    bench.assert_full(bench.grade_codes({"head-size": code}))
+
+
+def test_workers_that_change_their_copies_are_out_of_memory(bench) -> None:
+    code = WORKERS.format(mib=150, workers=12, work="big[:] = 1.0") + bench.read_source("head-size")
+    grade = bench.grade_codes({"head-size": code})
+    bench.assert_only(grade, "head-size")
+    assert bench.status(grade, "head-size") == "out-of-memory"
+
+
+@pytest.fixture
+def family():
+    """A process of this user with 100 MiB, and three forked children that share them."""
+    ready, tell = os.pipe()
+    root = os.fork()
+    if root == 0:
+        try:
+            kept = mmap.mmap(-1, 100 * MIB, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            for start in range(0, 100 * MIB, 4096):
+                kept[start] = 1
+            for _ in range(3):
+                if os.fork() == 0:
+                    break
+            os.write(tell, b"x")
+            time.sleep(60)
+        finally:
+            os._exit(0)
+    os.close(tell)
+    with os.fdopen(ready, "rb") as file:
+        assert file.read(4) == b"xxxx"
+    yield root
+    family = [root]
+    for pid in family:
+        family += [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    for pid in family:
+        os.kill(pid, signal.SIGKILL)
+    os.waitpid(root, 0)
+
+
+def test_pages_that_four_processes_share_count_once(family) -> None:
+    alone = measure_tree(os.getpid()).root_memory_bytes
+    shared, plain = measure_shared(family).memory_bytes, measure_tree(family).memory_bytes
+    assert plain >= 400 * MIB
+    assert 90 * MIB < shared < 200 * MIB + alone
+
+
+def test_a_tree_that_is_gone_has_no_memory() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert measure_shared(pid).memory_bytes == 0
