@@ -27,7 +27,9 @@ def receive(student: str = "ada", sha256: str = "aa", **other: object) -> Receiv
 
 def build_grade(sha256: str = "aa", score: float = 1.0, message: str = "") -> Grade:
     marks = (
-        Mark("test_a", "one", score, 1.0, "passed" if score else "failed", message, "hint", "detail", ("axis",), ("n",)),
+        Mark(
+            "test_a", "one", score, 1.0, "passed" if score else "failed", message, "hint", "detail", ("axis",), ("n",)
+        ),
         Mark("test_b", "one", 0.1, 0.7, "failed"),
     )
     other = (Mark("test_c", "two", 0.0, 2.0, "not-run"),)
@@ -44,9 +46,10 @@ def build_result(sha256: str = "aa", marking: str = "m1", score: float = 1.0, **
 
 
 def save(store: Store, *results: Result) -> None:
-    for each in results:
-        store.save_environment(each.environment, {"numpy": "2"})
-        store.save_marking(each.marking, {"tests": "x"})
+    for environment in {each.environment for each in results}:
+        store.save_environment(environment, {"numpy": "2"})
+    for marking in {each.marking for each in results}:
+        store.save_marking(marking, {"tests": "x"})
     store.save_results(results)
 
 
