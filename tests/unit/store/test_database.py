@@ -46,9 +46,10 @@ def build_result(sha256: str = "aa", marking: str = "m1", score: float = 1.0, **
 
 
 def save(store: Store, *results: Result) -> None:
-    for each in results:
-        store.save_environment(each.environment, {"numpy": "2"})
-        store.save_marking(each.marking, {"tests": "x"})
+    for environment in {each.environment for each in results}:
+        store.save_environment(environment, {"numpy": "2"})
+    for marking in {each.marking for each in results}:
+        store.save_marking(marking, {"tests": "x"})
     store.save_results(results)
 
 
