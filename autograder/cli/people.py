@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @app.command()
 def mark(
-    student: Annotated[str | None, typer.Argument(help="The student, as in the table or the roster.")] = None,
-    exercise: Annotated[str | None, typer.Argument(help="The exercise's id.")] = None,
+    student: Annotated[str | None, typer.Argument(metavar="STUDENT", help="As in the table or the roster.")] = None,
+    exercise: Annotated[str | None, typer.Argument(metavar="EXERCISE", help="The exercise's id.")] = None,
     points: Annotated[
-        str | None, typer.Argument(help="The points, or `withdraw` to take an earlier decision back.")
+        str | None, typer.Argument(metavar="POINTS", help="Or `withdraw`, to take an earlier decision back.")
     ] = None,
     override: Annotated[
         bool, typer.Option("--override", help="Replace the autograded points, instead of marking the written part.")
@@ -111,7 +111,7 @@ def status(
 
 @app.command()
 def show(
-    student: Annotated[str, typer.Argument(help="The student, as in the table or the roster.")],
+    student: Annotated[str, typer.Argument(metavar="STUDENT", help="As in the table or the roster.")],
     assignment: AssignmentOption = None,
     store: StoreOption = None,
     course: CourseOption = None,
@@ -128,7 +128,7 @@ def show(
 
 @app.command()
 def forget(
-    student: Annotated[str, typer.Argument(help="The student, as in the table.")],
+    student: Annotated[str, typer.Argument(metavar="STUDENT", help="As in the table.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     store: StoreOption = None,
     course: CourseOption = None,
