@@ -31,6 +31,10 @@ _QUIET = (
 """Plugins of pytest that hidden tests do not need."""
 
 
+MARK_SECONDS = 60.0
+"""How long the hidden tests may take for one submission; they compare small arrays, and a loop that does not end is a fault."""
+
+
 class _Job(msgspec.Struct, frozen=True):
     """The cases of one submission, and the exercise to mark; None for all."""
 
@@ -49,7 +53,9 @@ class MarkingSession:
         self.tests: tuple[HiddenTest, ...] = ()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._driver = _Driver(self.reference, self._jobs, self._results)
         self._thread = threading.Thread(target=self._run_pytest, name="hidden-tests", daemon=True)
+        self._stuck = ""
 
     def __enter__(self) -> "MarkingSession":
         self._thread.start()
@@ -73,22 +79,32 @@ class MarkingSession:
 
         With the program, what was lost is explained; `known` gives the known mistakes when one is lost.
         """
+        if self._stuck:
+            raise CourseError(self._stuck)
         cases = build_cases(self._course, self._name, self.input_sets, execution)
         self._jobs.put(_Job(cases, exercise))
-        verdicts = cast(list[Verdict], self._take())
+        verdicts = cast(list[Verdict], self._take(MARK_SECONDS))
         tests = [test for test in self.tests if exercise in (None, test.exercise)]
         attempt = build_attempt(cases, execution, program, self._course.assignment(self._name)) if program else None
         return tuple(build_mark(test, verdict, attempt, known) for test, verdict in zip(tests, verdicts, strict=True))
 
-    def _take(self) -> Any:
-        result = self._results.get()
+    def _take(self, seconds: float | None = None) -> Any:
+        try:
+            result = self._results.get(timeout=seconds)
+        except queue.Empty:
+            # A thread cannot be ended; nothing can be marked with it any more.
+            self._stuck = (
+                f"the hidden test {self._driver.running} did not end within {seconds:g} s; "
+                "look for a loop that depends on the answers"
+            )
+            raise CourseError(self._stuck) from None
         if isinstance(result, BaseException):
             raise result
         return result
 
     def _run_pytest(self) -> None:
         folder = self._course.hidden_tests(self._name)
-        driver = _Driver(self.reference, self._jobs, self._results)
+        driver = self._driver
         arguments = [str(folder), "-c", os.devnull, f"--rootdir={folder}", f"--confcutdir={folder}"]
         arguments += ["--capture=no", "--import-mode=importlib", "--assert=plain"]
         arguments += [word for name in _QUIET for word in ("-p", f"no:{name}")]
@@ -129,6 +145,8 @@ class _Driver:
         self._results = results
         self.started = False
         self.problem = ""
+        self.running = ""
+        """The test that is running, for whoever waits in vain."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -172,6 +190,7 @@ class _Driver:
         for number, item in enumerate(items):
             if job.exercise is not None and self._tests[number].exercise != job.exercise:
                 continue
+            self.running = item.nodeid
             if self._plain[number]:
                 verdict = plugin.run_on_cases(item, self._bench)
             else:

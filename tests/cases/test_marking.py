@@ -275,6 +275,21 @@ def test_grading_twice_gives_the_same_document(bench) -> None:
     assert documents[0] == documents[1]
 
 
+def test_a_hidden_test_that_does_not_end_is_our_fault_and_stops_nobody_for_ever(monkeypatch, broken, bench) -> None:
+    monkeypatch.setattr("autograder.marking.session.MARK_SECONDS", 2.0)
+    with open(broken / HIDDEN / "test_head_size.py", "a", encoding="utf-8") as file:
+        file.write(
+            "\n\n@pytest.mark.points(1)\ndef test_waits(answers) -> None:\n"
+            '    """It waits for seven."""\n    while answers.n_params == 7:\n        pass\n'
+        )
+    with Grader(load_course(broken), "qkv") as grader:
+        for code, status in (("n_params = 1", "graded"), ("n_params = 7", "ungraded"), ("n_params = 1", "ungraded")):
+            data = bench.fill({"head-size": code})
+            grade = grader.grade_submission(Submission("ada", "ada.ipynb", data, "0" * 64))
+            assert grade.status == status, grade.reason
+        assert "test_head_size.py::test_waits did not end within 2 s" in (grade.reason or "")
+
+
 def test_one_submission_leaves_nothing_for_the_next(bench) -> None:
     leave = (
         "import builtins, os\nopen('/tmp/left', 'w').write('x')\nnp.left = builtins.left = os.environ['left'] = 'x'\n"
