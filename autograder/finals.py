@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from operator import itemgetter
 
 import msgspec
 
@@ -31,11 +32,11 @@ class Finals:
         self._name = assignment
         self._roster = roster
         self._maxima = dict(maxima or {})
-        self._decisions: dict[str, list[Decision]] = defaultdict(list)
-        for decision in decisions:
+        self._decisions: dict[str, list[tuple[int, Decision]]] = defaultdict(list)
+        for place, decision in enumerate(decisions):
             # It may name a submission from before the roster was there.
             student = self.find_student(decision.student)
-            self._decisions[student].append(msgspec.structs.replace(decision, student=student))
+            self._decisions[student].append((place, msgspec.structs.replace(decision, student=student)))
 
     def find_student(self, label: str, lms_id: str = "") -> str:
         """The roster's id of whom a submission or a decision names; the name itself where the roster knows nobody."""
@@ -52,12 +53,15 @@ class Finals:
         if not self._maxima:
             self._maxima = find_maxima([grade])
         student = student or self.find_student(entry.student, entry.lms_id)
-        own = [decision for each in (student, *sharers) for decision in self._decisions.get(each, ())]
+        # In the order in which they were made: of several people who share a submission, the last decision counts.
+        made = sorted(
+            (pair for each in (student, *sharers) for pair in self._decisions.get(each, ())), key=itemgetter(0)
+        )
         person = self._roster.find(student) if self._roster else None
         return compute_final(
             grade,
             self._course.assignment(self._name),
-            choose_decisions(own, self._name, student, sharers),
+            choose_decisions([decision for _, decision in made], self._name, student, sharers),
             Reception(entry.received, entry.late, person.deadlines.get(self._name) if person else None),
             zone=self._course.zone(self._name),
             maxima=self._maxima,

@@ -32,12 +32,8 @@ class Turnout(msgspec.Struct, frozen=True):
     """Submissions that belong to nobody of the roster, with the reason."""
     replaced: tuple[tuple[int, int], ...]
     """Submissions of a student that do not count, and the newer one that does."""
-
-    def list_sharers(self, student: str) -> tuple[str, ...]:
-        """The other students for whom the same submission counts."""
-        counting = {**self.own, **self.shared}
-        place = counting.get(student)
-        return tuple(each for each, other in counting.items() if other == place and each != student)
+    sharers: dict[str, tuple[str, ...]]
+    """By student: the others for whom the same submission counts; no entry without any."""
 
 
 def find_turnout(roster: Roster, claims: Sequence[Claim]) -> Turnout:
@@ -69,6 +65,9 @@ def find_turnout(roster: Roster, claims: Sequence[Claim]) -> Turnout:
         if student.id not in own and student.group in by_group
     }
     counting = set(own.values())
+    by_place: dict[int, list[str]] = {}
+    for student_id, place in {**own, **shared}.items():
+        by_place.setdefault(place, []).append(student_id)
     replaced = {
         place: own[student] for student, places in by_student.items() for place in places if place not in counting
     }
@@ -78,4 +77,10 @@ def find_turnout(roster: Roster, claims: Sequence[Claim]) -> Turnout:
         missing=tuple(each for each in roster.students if each.id not in own and each.id not in shared),
         unmatched=tuple(unmatched),
         replaced=tuple(sorted(replaced.items())),
+        sharers={
+            one: tuple(each for each in together if each != one)
+            for together in by_place.values()
+            for one in together
+            if len(together) > 1
+        },
     )

@@ -87,6 +87,13 @@ def test_days_are_those_of_the_wall_clock_when_summer_time_ends(received, days) 
     assert count_days_late(deadline, parse_moment(received, BERLIN), BERLIN) == days
 
 
+def test_a_due_date_written_with_an_offset_still_moves_with_the_wall_clock() -> None:
+    deadline = datetime(2027, 3, 27, 23, 59, tzinfo=timezone(timedelta(hours=1)))
+    assert count_days_late(deadline, parse_moment("2027-03-28 23:59", BERLIN), BERLIN) == 1
+    assert count_days_late(deadline, parse_moment("2027-03-29 00:00", BERLIN), BERLIN) == 2
+    assert add_days(deadline, 1, BERLIN).astimezone(UTC) == datetime(2027, 3, 28, 21, 59, tzinfo=UTC)
+
+
 def test_an_offset_that_never_changes_counts_days_of_24_hours() -> None:
     fixed = timezone(timedelta(hours=1))
     deadline = datetime(2027, 3, 27, 23, 59, tzinfo=fixed)

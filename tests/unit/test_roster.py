@@ -141,6 +141,9 @@ ROSTER = Roster(
         Student("ada", "", "", ""),
         Student("k1", "\u304b\u304d", ""),
         Student("k2", "\u304c\u304d", ""),
+        Student("h1", "\u0930\u093e \u0915\u093f"),
+        Student("h2", "\u0930\u093e \u0915\u093e"),
+        Student("n1", "", "77@x.org"),
     ]
 )
 
@@ -169,6 +172,8 @@ ROSTER = Roster(
         ("Jan van der Berg", "", "b1"),
         # Marks that are part of a letter tell names apart.
         ("\u304c\u304d", "", "k2"),
+        ("\u0915\u093f\u0930\u093e", "", "h1"),
+        ("77", "", "n1"),
     ],
 )
 def test_a_submission_finds_its_student(label, lms_id, student) -> None:
@@ -182,6 +187,8 @@ def test_a_submission_finds_its_student(label, lms_id, student) -> None:
         ("wei", "", "(w1, w2)"),
         ("Ada Lovelace", "12", "(a1, a2)"),
         ("a1", "12", "(a1, a2)"),
+        # An LMS's number is no part of an address.
+        ("Eve", "77", "Eve is not in the roster"),
         ("Eve", "", "Eve is not in the roster"),
         ("", "", "is not in the roster"),
         ("...", "", "is not in the roster"),

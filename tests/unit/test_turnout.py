@@ -29,9 +29,7 @@ def test_a_member_without_a_submission_gets_the_newest_of_the_group() -> None:
     assert turnout.shared == {"cy": 0}
     assert [student.id for student in turnout.missing] == ["di", "eve"]
     assert turnout.unmatched == ((2, "zoe is not in the roster"),)
-    assert turnout.list_sharers("cy") == ("ada",)
-    assert turnout.list_sharers("bob") == ()
-    assert turnout.list_sharers("di") == ()
+    assert turnout.sharers == {"ada": ("cy",), "cy": ("ada",)}
 
 
 def test_of_several_the_last_one_received_counts_and_one_without_a_time_is_older() -> None:
@@ -46,7 +44,11 @@ def test_who_handed_in_together_each_has_it_as_an_own_submission() -> None:
     assert turnout.own == {"ada": 0, "di": 1}
     assert turnout.shared == {"bob": 0, "cy": 0}
     assert turnout.replaced == ()
-    assert set(turnout.list_sharers("ada")) == {"bob", "cy"}
+    assert {name: set(others) for name, others in turnout.sharers.items()} == {
+        "ada": {"bob", "cy"},
+        "bob": {"ada", "cy"},
+        "cy": {"ada", "bob"},
+    }
 
 
 LABELS = st.sampled_from(["ada", "Bob", "cy", "di", "Eve", "Ada & Di", "nobody"])
@@ -63,3 +65,7 @@ def test_every_student_and_every_submission_is_accounted_for_once(claims) -> Non
     assert sum(map(len, kinds)) == len(claims)
     assert set().union(*kinds) == set(range(len(claims)))
     assert set(turnout.shared.values()) <= kinds[0]
+    counting = [*turnout.own.items(), *turnout.shared.items()]
+    for one, place in counting:
+        others = {each for each, other in counting if each != one and other == place}
+        assert set(turnout.sharers.get(one, ())) == others
