@@ -118,6 +118,12 @@ def build_cell(source: str) -> dict[str, Any]:
     return {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
 
 
+@pytest.fixture(autouse=True)
+def _store_apart(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Commands keep results in a place of each test's own, and never in this checkout."""
+    monkeypatch.setenv("AUTOGRADER_STORE", str(tmp_path_factory.mktemp("store") / "grades.sqlite"))
+
+
 @pytest.fixture(scope="session")
 def course() -> Course:
     return load_course(ROOT)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "autograder.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "autograder", *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "140"}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False)
 

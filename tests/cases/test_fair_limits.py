@@ -81,7 +81,7 @@ def endless(tmp_path, bench) -> Path:
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
 def test_a_grading_run_that_is_ended_leaves_no_process_behind(endless, name) -> None:
-    command = [sys.executable, "-m", "autograder.cli", "grade", str(endless), "--jobs", "2", "--course", str(ROOT)]
+    command = [sys.executable, "-m", "autograder", "grade", str(endless), "--jobs", "2", "--course", str(ROOT)]
     # A shell starts its background jobs with SIGINT ignored, and a test run may be one.
     command = ["env", "--default-signal=INT", *command]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -124,7 +124,7 @@ def test_what_a_hidden_test_prints_is_no_part_of_the_document(tmp_path, bench) -
         file.read_text().replace("    check_close(answers, ", "    print('hello')\n    check_close(answers, ", 1)
     )
     (tmp_path / "ada.ipynb").write_bytes(bench.source)
-    command = [sys.executable, "-m", "autograder.cli", "grade", "ada.ipynb", "--json", "--course", str(tmp_path)]
+    command = [sys.executable, "-m", "autograder", "grade", "ada.ipynb", "--json", "--course", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120)
     assert json.loads(done.stdout)["results"][0]["score"] == 13.0
     assert "hello" in done.stderr

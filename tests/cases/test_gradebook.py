@@ -72,6 +72,7 @@ class School:
     def call(self, *arguments: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
         """The command line, as an instructor calls it in the course's folder."""
         environment = {**os.environ, "COLUMNS": "200"} | ({"PATH": path} if path is not None else {})
+        del environment["AUTOGRADER_STORE"]
         return subprocess.run(
             [str(COMMAND), *arguments], cwd=self.folder, env=environment, capture_output=True, text=True, check=False,
             stdin=subprocess.DEVNULL, timeout=120,

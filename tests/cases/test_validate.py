@@ -148,7 +148,7 @@ def test_a_name_in_loses_that_is_no_hidden_test_is_an_error_of_the_course(tmp_pa
     (tmp_path / "solutions/qkv/mistakes.toml").write_text(
         MISTAKES.replace('["test_first_value_is_read"]', '["test_frist"]'), encoding="utf-8"
     )
-    command = [sys.executable, "-m", "autograder.cli", "validate", "--course", str(tmp_path), "--json"]
+    command = [sys.executable, "-m", "autograder", "validate", "--course", str(tmp_path), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 2
     assert "there is no hidden test test_frist" in done.stderr
@@ -157,7 +157,7 @@ def test_a_name_in_loses_that_is_no_hidden_test_is_an_error_of_the_course(tmp_pa
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, object]:
-    command = [sys.executable, "-m", "autograder.cli", "validate", "--course", str(ROOT), "--json"]
+    command = [sys.executable, "-m", "autograder", "validate", "--course", str(ROOT), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     (only,) = json.loads(done.stdout)

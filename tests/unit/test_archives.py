@@ -322,7 +322,7 @@ def test_the_command_line_grades_an_archive_and_accounts_for_each_member(tmp_pat
     )
 
     def grade(*options: str) -> tuple[int, dict[str, dict], list[dict]]:
-        command = [sys.executable, "-m", "autograder.cli", "grade", str(path), "--json", "--jobs", "2", *options]
+        command = [sys.executable, "-m", "autograder", "grade", str(path), "--json", "--jobs", "2", *options]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
         document = json.loads(done.stdout)
         return done.returncode, {each["student"]: each for each in document["results"]}, document["skipped"]
