@@ -4,6 +4,8 @@ import os
 import sys
 from types import SimpleNamespace
 
+TMP = os.environ.get("TMPDIR", "/tmp")
+
 
 def escaped(*what):
     """Tell that a wall gave way; the test fails when it reads this."""
@@ -20,7 +22,7 @@ def reach_runner():
     found = {}
     frame = sys._getframe(1)
     while frame is not None:
-        for name in ("reply_fd", "request_fd", "order", "cell"):
+        for name in ("reply_fd", "request_fd", "data", "order", "cell"):
             if name in frame.f_locals:
                 found.setdefault(name, frame.f_locals[name])
         frame = frame.f_back
@@ -40,6 +42,7 @@ def reach_runner():
     return SimpleNamespace(
         reply=found["reply_fd"],
         request=found["request_fd"],
+        data=found["data"],
         order=found["order"],
         number=found["order"].number,
         cell=found["cell"].number,
