@@ -47,12 +47,8 @@ def find(
             return pool.submit(find_bites, attack, course, folder, hidden_texts)
 
         for item in request.session.items:
-            attack = (
-                item.callspec.params.get("attack")
-                if isinstance(item, pytest.Function) and hasattr(item, "callspec")
-                else None
-            )
-            if item.path == request.path and attack is not None:
+            parameters = item.callspec.params if item.path == request.path and hasattr(item, "callspec") else {}
+            if (attack := parameters.get("attack")) is not None:
                 started[attack.code] = start(attack)
         yield lambda attack: started[attack.code].result() if attack.code in started else start(attack).result()
         pool.shutdown(cancel_futures=True)
