@@ -3,6 +3,7 @@
 The controls wait more than they work, so some run at a time, ahead of the tests that look at them.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -69,13 +70,11 @@ def test_an_honest_submission_does_no_harm_in_a_control(control: str, find: Find
     assert find(HONEST.model_copy(update={"control": control, "earns": 4})) == set()
 
 
-def test_what_a_control_leaves_ends_with_it(find: Find) -> None:
+def test_what_a_control_leaves_ends_with_it(course: Course, tmp_path: Path) -> None:
     """The daemon of one control is gone when the control is."""
-    find(ATTACKS["stay-daemon"])
+    assert "processes" in find_bites(ATTACKS["stay-daemon"], course, tmp_path)
     commands = []
     for number in [path.name for path in Path("/proc").iterdir() if path.name.isdigit()]:
-        try:
+        with contextlib.suppress(OSError):
             commands.append(Path(f"/proc/{number}/cmdline").read_bytes())
-        except OSError:
-            continue
-    assert not [command for command in commands if b"attack.py" in command]
+    assert not [command for command in commands if bytes(tmp_path) in command]
