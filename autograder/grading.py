@@ -1,5 +1,6 @@
 """The spine: program -> execution -> marks -> grade, for one submission at a time."""
 
+import sys
 import traceback
 from contextlib import ExitStack
 from types import TracebackType
@@ -9,6 +10,7 @@ import msgspec
 from autograder.catalogue import load_catalogue
 from autograder.course import Course
 from autograder.errors import CourseError, NotebookError, SandboxError, SandboxUnavailable
+from autograder.intake.files import make_lines_showable
 from autograder.intake.notebook import parse_program
 from autograder.marking.known import KnownMistake
 from autograder.marking.score import find_status, total_exercises
@@ -134,7 +136,7 @@ class Grader:
             return Graded(msgspec.structs.replace(blank, reason=str(error)), settled=False)
         except Exception as error:
             # A fault of ours must not take the rest of the class with it, and is never a zero.
-            traceback.print_exc()
+            print(make_lines_showable(traceback.format_exc()), file=sys.stderr)
             reason = f"a fault of the autograder ({type(error).__name__}: {error}); please report it"
             return Graded(msgspec.structs.replace(blank, reason=reason), settled=False)
 

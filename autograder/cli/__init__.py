@@ -33,7 +33,7 @@ def main() -> NoReturn:
     except Exception as error:
         if hasattr(error, "format_message"):
             _fail(error.format_message())
-        traceback.print_exc()
+        print(_make_showable(traceback.format_exc()), file=sys.stderr)
         print(
             "autograder: this is a fault of the autograder; no mark was given by it. Please report it.", file=sys.stderr
         )
@@ -44,8 +44,14 @@ def main() -> NoReturn:
 
 
 def _fail(text: str) -> NoReturn:
-    print(f"autograder: {text}", file=sys.stderr)
+    print(f"autograder: {_make_showable(text)}", file=sys.stderr)
     raise SystemExit(2)
+
+
+def _make_showable(text: str) -> str:
+    from autograder.intake.files import make_lines_showable
+
+    return make_lines_showable(text)
 
 
 def _show_version(wanted: bool) -> None:

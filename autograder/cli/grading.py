@@ -340,5 +340,7 @@ def _write_changes(output: int, tally: Tally, left_out: int, *, dry_run: bool) -
         "wanted": tally.wanted,
         "left_out": left_out,
     }
+    from autograder.report.documents import encode_json
+
     with os.fdopen(output, "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
+        file.write(encode_json(document) + b"\n")

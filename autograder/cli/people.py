@@ -7,7 +7,6 @@ from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from autograder.cli.shared import (
@@ -95,6 +94,7 @@ def status(
 ) -> None:
     """Say how far an assignment is: submitted, run, marked, pending, ungraded and why, who is missing."""
     from autograder.progress import build_progress
+    from autograder.report.documents import encode_json
     from autograder.report.progress import build_overview
     from autograder.roster import read_roster
 
@@ -106,7 +106,7 @@ def status(
         build_console().print(build_overview(loaded.assignment(name).title, progress))
         return
     with os.fdopen(output, "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(progress), indent=1) + b"\n")
+        file.write(encode_json(progress) + b"\n")
 
 
 @app.command()

@@ -29,8 +29,15 @@ _JUNK_FILES = {
     "submission_metadata.yml": "Gradescope's own list of the submissions",
 }
 _ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".7z", ".rar")
-# Characters that would break a terminal line, a CSV file or the reading direction of what follows.
-_UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Characters that would break a terminal line, a CSV file or the reading direction of what follows, or that cannot be
+# seen, so that two names look like one.
+_UNSHOWABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    # Joiners are spelling in some scripts and emoji, and a disguise beside Latin letters.
+    "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
+)
+_STACKED = re.compile("([\u0300-\u036f]{3})[\u0300-\u036f]+")
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -100,5 +107,10 @@ def classify_name(name: str, folders: tuple[str, ...], mode: int) -> tuple[str, 
 
 
 def make_showable(text: str) -> str:
-    """A name that can be printed and stored: no control characters, no bytes that are not UTF-8."""
-    return _UNSHOWABLE.sub("\ufffd", unicodedata.normalize("NFC", text))
+    """A name that can be printed and stored: no control or invisible characters, no bytes that are not UTF-8."""
+    return _STACKED.sub(r"\1", _UNSHOWABLE.sub("\ufffd", unicodedata.normalize("NFC", text)))
+
+
+def make_lines_showable(text: str) -> str:
+    """A text of several lines that can be printed."""
+    return "\n".join(map(make_showable, text.split("\n")))

@@ -1,6 +1,8 @@
 """A graded batch as a JSON document or as CSV; written result by result, however large the class is."""
 
 import csv
+import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import BinaryIO, TextIO
@@ -8,9 +10,13 @@ from typing import BinaryIO, TextIO
 import msgspec
 
 from autograder.course import Assignment
+from autograder.intake.files import make_showable
 from autograder.records import ExerciseGrade, FinalExercise, FinalGrade, Grade, LateLine, Mark, Skipped
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# At the start of a cell, also where a semicolon begins one, as it does in some countries; wide signs count as well.
+_FORMULA = re.compile("(^|;)(?=\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20])")
+# What steers a terminal, turns the reading direction or hides; msgspec escapes only what JSON itself forbids.
+_STEERING = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 
 
 Result = tuple[Grade, FinalGrade]
@@ -27,7 +33,7 @@ def write_document(
     comma = b"\n"
     for grade, final in results:
         reasons.add(grade)
-        file.write(comma + msgspec.json.format(msgspec.json.encode(_build_result(grade, final)), indent=1))
+        file.write(comma + encode_json(_build_result(grade, final)))
         comma = b",\n"
     rest = {
         "skipped": [{"path": each.path, "reason": each.reason} for each in skipped],
@@ -35,7 +41,13 @@ def write_document(
             {"exercise": exercise, "kind": kind, "students": count} for (exercise, kind), count in reasons.list_most()
         ],
     }
-    file.write(b"\n ],\n" + msgspec.json.format(msgspec.json.encode(rest), indent=1).removeprefix(b"{\n") + b"\n")
+    file.write(b"\n ],\n" + encode_json(rest).removeprefix(b"{\n") + b"\n")
+
+
+def encode_json(value: object) -> bytes:
+    """Indented JSON, without a newline at its end, in which nothing steers whoever looks at it."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
+    return _STEERING.sub(lambda match: json.dumps(match[0])[1:-1], text).encode()
 
 
 class Reasons:
@@ -126,7 +138,7 @@ def write_csv(file: TextIO, assignment: Assignment, results: Iterable[Result]) -
     """One row a submission: student, status, each exercise, score, max_score, pending, late, reason, path.
 
     `late` are the points taken off; the score is what is left. A field that a spreadsheet would take for a formula
-    gets an apostrophe before it.
+    gets an apostrophe before it, and line breaks become spaces.
     """
     ids = [exercise.id for exercise in assignment.exercises]
     writer = csv.writer(file, lineterminator="\r\n")
@@ -145,5 +157,4 @@ def _defuse(field: object) -> object:
         return ""
     if isinstance(field, float):
         return f"{field:g}"
-    text = str(field)
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+    return _FORMULA.sub(r"\1'", make_showable(" ".join(str(field).splitlines())))

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autograder.course import Assignment
+from autograder.intake.files import make_lines_showable
 from autograder.policy import describe_lateness
 from autograder.records import Ending, ExerciseGrade, FinalExercise, FinalGrade, Grade, Skipped
 from autograder.report.documents import Reasons
@@ -181,4 +182,4 @@ def _describe_lost(exercise: ExerciseGrade) -> list[Text]:
 
 def show_safely(text: str) -> str:
     """A text from outside without what would steer a terminal or turn the reading direction."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return make_lines_showable(text)

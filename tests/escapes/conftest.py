@@ -2,84 +2,26 @@
 
 import functools
 import hashlib
-import json
 import os
 import secrets
 import time
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
 
 from autograder.catalogue import fill_notebook
 from autograder.course import Course, load_course
 from autograder.grading import Grader
 from autograder.marking.reference import load_reference
-from autograder.records import Ending, Execution, Grade, Submission
+from autograder.records import Execution, Grade, Submission
 from autograder.sandbox.processes import measure_tree
 
-ROOT = Path(__file__).parents[2]
-CORPUS = Path(__file__).with_name("corpus")
-ASSIGNMENT = "qkv"
-FULL = {"shared-key": 4.0, "head-size": 5.0, "shared-value": 4.0}
-KIT = Path(__file__).with_name("kit.py").read_text(encoding="utf-8")
+from .attacks import ASSIGNMENT, LIMITS, ROOMY, ROOT
+
 WITNESS = Path(__file__).with_name("witness.py").read_text(encoding="utf-8")
-ESCAPED, TRIED = b"ESCAPED:", b"TRIED"
-
-LIMITS: dict[str, int | float] = {
-    "cell_wall_seconds": 1.5,
-    "cell_cpu_seconds": 0.8,
-    "wall_seconds": 6.0,
-    "cpu_seconds": 6.0,
-    "memory_bytes": 512 * 2**20,
-    "processes": 24,
-    "disk_bytes": 2 * 2**20,
-    "files": 64,
-    "output_bytes": 2**16,
-    "answer_bytes": 2**18,
-}
-"""Small, so that an attack that must be waited for is soon over; ample for an honest cell on a busy machine."""
-
-ROOMY = {"cell_wall_seconds": 12.0, "cell_cpu_seconds": 6.0, "wall_seconds": 60.0, "cpu_seconds": 40.0}
-"""For attacks that something else than a time limit must end; on a slow machine they may need their time."""
-
-
-class Attack(BaseModel):
-    """One file of the corpus.
-
-    earns: the points that the values it leaves in the answers are worth.
-    endings: the statuses that its exercise may end with.
-    place: where its code stands, relative to the solution of its exercise.
-    tried: it says when it is through, so that one which breaks off early is no proof.
-    unwalled: it must succeed in a plain process, which proves that the wall is what stops it.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    tries: str
-    must: str
-    exercise: str
-    code: str
-    earns: float = 0
-    endings: Annotated[tuple[Ending, ...], Field(min_length=1)]
-    place: Literal["instead", "before", "after"] = "instead"
-    tried: bool = True
-    unwalled: bool = False
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether a time limit may end it; then waiting for a generous one would only cost time."""
-        return Ending.TIMEOUT in self.endings
-
-
-def load_corpus() -> dict[str, Attack]:
-    """All attacks by the name of their file."""
-    files = sorted(CORPUS.glob("*.toml"))
-    return {file.stem: Attack.model_validate(tomllib.loads(file.read_text(encoding="utf-8"))) for file in files}
 
 
 class Range:
@@ -107,22 +49,6 @@ class Range:
     def count_processes(self) -> int:
         """Processes of the sandbox on the host, bubblewrap and fork server included."""
         return measure_tree(self.grader.sandbox._start()._process.pid).processes
-
-    def read_solution(self, exercise: str) -> str:
-        """The code of an exercise's answer cell, without its marker line."""
-        for cell in json.loads(self.source)["cells"]:
-            if cell["metadata"].get("nbgrader", {}).get("grade_id") == exercise:
-                return "".join(cell["source"]).split("\n", 1)[1]
-        raise LookupError(exercise)
-
-    def build_attack(self, attack: Attack) -> bytes:
-        """The solution notebook with the attack in its exercise's cell."""
-        code = build_code(attack, self.grader.course.folder)
-        if attack.place == "before":
-            code = f"{code}\n{self.read_solution(attack.exercise)}"
-        elif attack.place == "after":
-            code = f"{self.read_solution(attack.exercise)}\n{code}"
-        return fill_notebook(self.source, {attack.exercise: code})
 
     def build_honest(self) -> bytes:
         """The solution notebook with a secret and a look around before the first exercise."""
@@ -153,11 +79,6 @@ class Range:
         while (left := self.count_processes() - self.quiet) > 0 and time.monotonic() < end:
             time.sleep(0.02)
         return left
-
-
-def build_code(attack: Attack, course_folder: Path) -> str:
-    """The kit, what the attacker knows of the course, and the attack."""
-    return f"{KIT}\nCOURSE = {str(course_folder)!r}\n{attack.code}"
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,6 @@ no other exercise and no other submission anything, sees nothing of the course, 
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,9 +15,11 @@ from autograder.records import Cell, Ending, Execution, Grade, Program
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import Budget, build_budget
 
-from .conftest import ESCAPED, FULL, LIMITS, TRIED, Attack, Range, build_code, load_corpus
+from .attacks import ESCAPED, FULL, LIMITS, TRIED, Attack, build_attack, load_corpus
+from .conftest import Range
 
 ATTACKS = load_corpus()
+CaptureBinary = pytest.CaptureFixture[bytes]
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def firing_range(attack: Attack, open_range: Callable[[bool], Range]) -> Range:
 
 @pytest.mark.parametrize("attack", [pytest.param(attack, id=name) for name, attack in ATTACKS.items()])
 def test_an_attack_costs_its_own_exercise_at_most(
-    attack: Attack, firing_range: Range, canary: str, hidden_texts: frozenset[bytes]
+    attack: Attack, firing_range: Range, canary: str, hidden_texts: frozenset[bytes], capfdbinary: CaptureBinary
 ) -> None:
-    grade = firing_range.grade(firing_range.build_attack(attack))
+    grade = firing_range.grade(build_attack(attack, firing_range.grader.course))
     seen = firing_range.read_outputs()
 
     assert grade.status == "graded", grade.reason
@@ -45,6 +45,7 @@ def test_an_attack_costs_its_own_exercise_at_most(
     assert {each.id: each.status for each in grade.exercises}[attack.exercise] in attack.endings, seen[-2000:]
 
     assert ESCAPED not in seen, seen[seen.index(ESCAPED) :][:2000]
+    assert ESCAPED not in b"".join(capfdbinary.readouterr()), "code of the student's ran in the grader itself"
     assert TRIED in seen or not attack.tried, seen[-2000:]
     told = seen + read_claims(firing_range.executions)
     assert not [text for text in hidden_texts if text in seen + read_feedback(grade)]
@@ -89,20 +90,6 @@ def read_feedback(grade: Grade) -> bytes:
     marks = [mark for exercise in grade.exercises for mark in exercise.tests]
     texts = [*grade.notes, *(f"{mark.message} {mark.hint} {mark.notes}" for mark in marks)]
     return "\n".join(texts).encode()
-
-
-@pytest.mark.parametrize("attack", [pytest.param(each, id=name) for name, each in ATTACKS.items() if each.unwalled])
-def test_an_attack_succeeds_without_the_wall(attack: Attack, course: Course, tmp_path: Path) -> None:
-    code = f"import numpy as np\n{build_code(attack, course.folder)}"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        timeout=60,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    assert ESCAPED in done.stdout, done.stderr.decode()
 
 
 def test_a_folder_that_is_covered_up_is_no_place_to_leave_things(course: Course) -> None:

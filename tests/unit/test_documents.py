@@ -3,15 +3,19 @@
 import csv
 import io
 import json
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from autograder.course import load_course
 from autograder.finals import Finals
 from autograder.gradebook import Entry
+from autograder.intake.files import make_showable
 from autograder.records import Ending, ExerciseGrade, FinalGrade, Grade, Mark, Skipped
 from autograder.report.documents import write_csv, write_document
 
@@ -134,17 +138,48 @@ def test_the_table_has_a_column_for_each_exercise_and_a_row_for_each_submission(
     assert (ungraded["status"], ungraded["score"], ungraded["reason"]) == ("ungraded", "", "The file is empty.")
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "  =", "\n=", "\r+", "\uff1d", "\uff0b", "\uff0d", "\uff20"])
 @pytest.mark.parametrize("field", ["student", "reason", "path"])
 def test_what_a_spreadsheet_would_take_for_a_formula_is_defused(start, field) -> None:
     text = f"{start}cmd|'/c calc'!A0"
     (row,) = read_rows(msgspec.structs.replace(UNGRADED, **{field: text}))
-    assert row[field] == f"'{text}"
+    assert row[field].startswith("'")
+    assert row[field].split("'", 1)[1].strip() == text.strip()
 
 
-@pytest.mark.parametrize("name", ["ada", "O'Brien", "a=b", "1-2", 'say "x"', "a,b", "two\nlines", "\u00e9mile", ""])
+@pytest.mark.parametrize("field", ["student", "reason", "path"])
+def test_a_tab_at_the_start_of_a_field_is_shown_for_what_it_is(field) -> None:
+    (row,) = read_rows(msgspec.structs.replace(UNGRADED, **{field: "\t=1"}))
+    assert row[field] == "\ufffd=1"
+
+
+def test_a_semicolon_begins_no_formula_where_it_separates_columns() -> None:
+    row = build_csv([build_grade("a", path='in/b;=HYPERLINK("x").ipynb')]).splitlines()[1]
+    assert not [cell for cell in row.split(";") if cell.lstrip(' "').startswith("=")]
+
+
+@pytest.mark.parametrize("name", ["ada", "O'Brien", "a=b", "1-2", 'say "x"', "a,b", "a; b", "\u00e9mile", ""])
 def test_other_fields_come_back_as_they_are(name) -> None:
     assert read_rows(build_grade(name))[0]["student"] == name
+
+
+@given(st.text(), st.text(), st.text())
+def test_a_submission_is_one_line_that_no_character_leaves(student, reason, path) -> None:
+    text = build_csv([msgspec.structs.replace(UNGRADED, student=student, reason=reason, path=path)])
+    assert len(text.splitlines()) == 2
+    (row,) = csv.DictReader(io.StringIO(text))
+    for field in ("student", "reason", "path"):
+        assert not row[field].lstrip().startswith(("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"))
+        assert row[field] == make_showable(row[field])
+
+
+@given(st.text())
+def test_the_document_holds_the_same_text_and_shows_nothing_that_steers(text) -> None:
+    document = build_document([build_grade(text)]).decode()
+    assert json.loads(document)["results"][0]["student"] == text
+    for letter in document.replace("\n", ""):
+        assert unicodedata.category(letter) != "Cc"
+        assert unicodedata.bidirectional(letter) not in {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,14 @@
 """The table for the terminal: what an instructor sees of a class."""
 
 import io
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console, Group, RenderableType
 
 from autograder.course import Assignment, Exercise
@@ -98,3 +102,26 @@ def test_the_column_of_lateness_is_there_where_somebody_was_late() -> None:
 def test_what_steers_a_terminal_or_turns_the_reading_direction_is_not_shown() -> None:
     shown = show_safely("a\x1b[31mb\u202ec\u0007d\ne")
     assert shown == "a\ufffd[31mb\ufffdc\ufffdd\ne"
+
+
+@given(st.text())
+def test_a_text_that_is_shown_keeps_its_lines_and_nothing_that_hides(text) -> None:
+    shown = show_safely(text)
+    assert shown.count("\n") == text.count("\n")
+    assert not [c for c in shown if c != "\n" and unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}]
+    assert not {"\u202e", "\u2066", "\u200b", "\ufeff"} & set(shown)
+    assert show_safely(shown) == shown
+
+
+@pytest.mark.parametrize("name", ["\u0645\u06cc\u200c\u0646", "\U0001f469\u200d\U0001f4bb", "Zo\u00eb", "\u5f20\u4f1f"])
+def test_joiners_that_spell_a_name_or_an_emoji_are_kept(name) -> None:
+    assert show_safely(name) == name
+
+
+@pytest.mark.parametrize("hidden", ["\u200c", "\u200d", "\u200b", "\u00ad", "\u2060", "\ufeff", "\u3164", "\U000e0041"])
+def test_two_names_that_differ_in_what_nobody_sees_look_different(hidden) -> None:
+    assert show_safely(f"ze{hidden}ro") == "ze\ufffdro"
+
+
+def test_accents_do_not_climb_over_other_lines() -> None:
+    assert len(show_safely("e" + "\u0301" * 500)) <= 4
