@@ -7,6 +7,8 @@ from contextlib import suppress
 import msgspec
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:", "HugetlbPages:")
+_COUNTED_ONCE = ("Pss_Anon:", "Pss_Shmem:", "SwapPss:", "Shared_Hugetlb:", "Private_Hugetlb:")
 _ROUNDS = 3
 """For processes that were forked while others were looked at."""
 
@@ -121,14 +123,14 @@ def read_memory(pid: int) -> int:
 
 
 def _list_memory_lines(status: str) -> list[str]:
-    return [line for line in _read(status).splitlines() if line.startswith(("RssAnon:", "RssShmem:", "VmSwap:"))]
+    return [line for line in _read(status).splitlines() if line.startswith(_COUNTED)]
 
 
 def _read_shared(pid: int) -> int | None:
     """`read_memory` with each page divided by the number of processes that share it; None when the process is gone."""
     with suppress(OSError, ValueError, IndexError):
         lines = _read(f"/proc/{pid}/smaps_rollup").splitlines()
-        parts = [line.split() for line in lines if line.startswith(("Pss_Anon:", "Pss_Shmem:", "SwapPss:"))]
+        parts = [line.split() for line in lines if line.startswith(_COUNTED_ONCE)]
         if parts:
             return 1024 * sum(int(part[1]) for part in parts)
     try:

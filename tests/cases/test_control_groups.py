@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -109,9 +110,10 @@ print(made, flush=True)
 time.sleep(300)
 """
     groups = Groups()
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as tree:
+    command = [sys.executable, "-c", code]
+    with ExitStack() as stack:
+        tree = stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        stack.callback(tree.kill)
         assert tree.stdout.readline() == "ready\n"
         with groups.confine(tree.pid, Limits(processes=10)) as group:
             assert group is not None

@@ -1,18 +1,19 @@
 """Every limit of `course.toml` holds, and the message that comes of it names the limit."""
 
+import msgspec
 import pytest
 
 from autograder.course import Limits
 from autograder.grading import Grader
 from autograder.intake.notebook import parse_program
-from autograder.records import Cell, Program
-from autograder.sandbox.watch import build_budget
+from autograder.sandbox.watch import Budget, build_budget
 
+# Times that end nothing, and the rest small.
 SMALL = Limits.model_construct(
-    cell_wall_seconds=1.0,
-    cell_cpu_seconds=0.5,
-    wall_seconds=6.0,
-    cpu_seconds=2.5,
+    cell_wall_seconds=60.0,
+    cell_cpu_seconds=30.0,
+    wall_seconds=400.0,
+    cpu_seconds=200.0,
     memory_bytes=200 * 2**20,
     processes=12,
     disk_bytes=2**18,
@@ -20,7 +21,6 @@ SMALL = Limits.model_construct(
     output_bytes=5000,
     answer_bytes=2**16,
 )
-SPIN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
 FORKS = """
 import os, time
 for _ in range({children}):
@@ -51,23 +51,23 @@ HITS = {
     "an array in a file": ("disk_bytes", "np.arange(2**20).tofile('/tmp/array')"),
     "many files": ("files", "for n in range(64): open(f'/tmp/{n}', 'wb').close()"),
     "a large answer": ("answer_bytes", "Wk_shared = K_shared = scores_shared = np.zeros((100, 1000))"),
-    "a cell that sleeps": ("cell_wall_seconds", "import time\ntime.sleep(30)"),
-    "a cell that computes": ("cell_cpu_seconds", "while True: pass"),
+}
+SLEEP, SPIN = "import time\ntime.sleep(300)", "while True: pass"
+TIMES = {
+    "a cell that sleeps": ("cell_wall_seconds", Budget(wall=400, cpu=200, cell_wall=0.5, cell_cpu=100), SLEEP),
+    "a cell that computes": ("cell_cpu_seconds", Budget(wall=400, cpu=200, cell_wall=300, cell_cpu=0.3), SPIN),
+    "a submission that sleeps": ("wall_seconds", Budget(wall=1.5, cpu=200, cell_wall=300, cell_cpu=100), SLEEP),
+    "a submission that computes": ("cpu_seconds", Budget(wall=400, cpu=1.5, cell_wall=300, cell_cpu=100), SPIN),
 }
 
 
 @pytest.fixture(scope="module")
-def small(course):
-    """The workbench's class under small limits."""
+def small_bench(course, bench):
+    """A workbench under small limits."""
     assignment = course.assignment("qkv")
     changed = {"qkv": assignment.model_copy(update={"limits": SMALL})}
     with Grader(course.model_copy(update={"assignments": changed}), "qkv") as grader:
-        yield grader
-
-
-@pytest.fixture(scope="module")
-def small_bench(small, bench):
-    return type(bench)(small)
+        yield type(bench)(grader)
 
 
 @pytest.mark.parametrize(("limit", "code"), HITS.values(), ids=HITS)
@@ -78,37 +78,32 @@ def test_a_limit_that_is_hit_is_named_in_the_message(small_bench, limit, code) -
     assert any(f"limit {limit})" in message for message in messages), messages
 
 
-def test_output_over_its_limit_is_cut_with_a_word_about_the_limit(small_bench) -> None:
-    grader = small_bench.grader
+def execute(bench, code: str, budget: Budget):
+    """The solution with other code in the first exercise, run once."""
+    grader = bench.grader
     inputs = [(each.seed, each.inputs) for each in grader.marking.input_sets]
+    program = parse_program(bench.fill({"shared-key": code}), grader.assignment)
+    return program, grader.sandbox.execute(program, inputs, budget)
+
+
+@pytest.mark.parametrize(("limit", "budget", "code"), TIMES.values(), ids=TIMES)
+def test_time_that_is_up_is_named_in_the_message(small_bench, limit, budget, code) -> None:
+    program, execution = execute(small_bench, code, msgspec.structs.replace(budget))
+    marks = small_bench.grader.marking.mark(execution, program)
+    messages = {mark.message for mark in marks if mark.exercise == "shared-key"}
+    assert len(messages) == 4
+    assert all(f"limit {limit}" in message for message in messages), messages
+
+
+def test_output_over_its_limit_is_cut_with_a_word_about_the_limit(small_bench) -> None:
     code = "print('x' * 20_000)\n" + small_bench.read_source("shared-key")
-    program = parse_program(small_bench.fill({"shared-key": code}), grader.assignment)
-    execution = grader.sandbox.execute(program, inputs, build_budget(grader.assignment))
+    _, execution = execute(small_bench, code, build_budget(small_bench.grader.assignment))
     shown = b"".join(output.data for output in execution.outputs)
     assert len(shown) < SMALL.output_bytes + 500
     assert b"5000 bytes (limit output_bytes)" in shown
 
 
-def run_cells(small, source: str, count: int):
-    """A notebook of many equal cells of the first exercise, run once."""
-    cells = tuple(Cell(number, source, ("shared-key",)) for number in range(count))
-    inputs = [(each.seed, each.inputs) for each in small.marking.input_sets]
-    return small.sandbox.execute(Program(cells), inputs, build_budget(small.assignment))
-
-
-@pytest.mark.parametrize(
-    ("limit", "code"),
-    [("wall_seconds", "import time\ntime.sleep(0.8)"), ("cpu_seconds", SPIN.format(0.35))],
-    ids=["wall", "processor"],
-)
-def test_time_of_the_whole_submission_that_is_used_up_is_named(small, limit, code) -> None:
-    execution = run_cells(small, code, 12)
-    texts = {run.text for each in execution.passes for run in each.runs if run.ending == "timeout"}
-    assert texts
-    assert all(limit in text for text in texts), texts
-
-
 def test_every_limit_of_the_course_file_has_a_default_and_a_test_here() -> None:
-    tested = {limit for limit, _ in HITS.values()} | {"output_bytes", "wall_seconds", "cpu_seconds"}
+    tested = {limit for limit, *_ in [*HITS.values(), *TIMES.values()]} | {"output_bytes"}
     assert tested == set(Limits.model_fields)
     assert Limits() == Limits.model_validate({})
