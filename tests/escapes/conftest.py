@@ -108,21 +108,9 @@ class Range:
         """Processes of the sandbox on the host, bubblewrap and fork server included."""
         return measure_tree(self.grader.sandbox._start()._process.pid).processes
 
-    def read_solution(self, exercise: str) -> str:
-        """The code of an exercise's answer cell, without its marker line."""
-        for cell in json.loads(self.source)["cells"]:
-            if cell["metadata"].get("nbgrader", {}).get("grade_id") == exercise:
-                return "".join(cell["source"]).split("\n", 1)[1]
-        raise LookupError(exercise)
-
     def build_attack(self, attack: Attack) -> bytes:
         """The solution notebook with the attack in its exercise's cell."""
-        code = build_code(attack, self.grader.course.folder)
-        if attack.place == "before":
-            code = f"{code}\n{self.read_solution(attack.exercise)}"
-        elif attack.place == "after":
-            code = f"{self.read_solution(attack.exercise)}\n{code}"
-        return fill_notebook(self.source, {attack.exercise: code})
+        return build_attack(attack, self.source, self.grader.course.folder)
 
     def build_honest(self) -> bytes:
         """The solution notebook with a secret and a look around before the first exercise."""
@@ -158,6 +146,24 @@ class Range:
 def build_code(attack: Attack, course_folder: Path) -> str:
     """The kit, what the attacker knows of the course, and the attack."""
     return f"{KIT}\nCOURSE = {str(course_folder)!r}\n{attack.code}"
+
+
+def read_solution(source: bytes, exercise: str) -> str:
+    """The code of an exercise's answer cell in a notebook, without its marker line."""
+    for cell in json.loads(source)["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == exercise:
+            return "".join(cell["source"]).split("\n", 1)[1]
+    raise LookupError(exercise)
+
+
+def build_attack(attack: Attack, source: bytes, course_folder: Path) -> bytes:
+    """The solution notebook with the attack in its exercise's cell."""
+    code = build_code(attack, course_folder)
+    if attack.place == "before":
+        code = f"{code}\n{read_solution(source, attack.exercise)}"
+    elif attack.place == "after":
+        code = f"{read_solution(source, attack.exercise)}\n{code}"
+    return fill_notebook(source, {attack.exercise: code})
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,112 @@
+"""Processes of the autograder are killed while they work; the same command again gives what an undisturbed run gives."""
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from .command import ROLES, Command, Ended
+from .conftest import KILLS, SIZE
+from .leftovers import list_leftovers, list_things
+from .submissions import build_entries, copy_course, write_entries
+
+MOST = 60
+"""Submissions in a run that is disturbed; more would only make the moments rarer in which one starts or ends."""
+LONGEST = 300.0
+MOST_PAUSE = 1.0
+"""Seconds between two kills: short beside a run, long beside a submission."""
+
+
+@pytest.fixture(scope="module")
+def submissions(work: Path) -> Path:
+    """Attacks that only a time limit ends are left out: their messages hold measured times."""
+    entries = build_entries(copy_course(work / "known-course"), min(SIZE, MOST), random.Random(0), timed=False)
+    return write_entries(entries, work / "disturbed")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(work: Path, submissions: Path) -> Ended:
+    ended = run(copy_course(work / "undisturbed-course"), submissions)
+    assert (ended.status, ended.errors) == (0, "")
+    return ended
+
+
+def run(course: Path, submissions: Path) -> Ended:
+    """The whole command, to its end."""
+    return Command(course, submissions, course).wait(LONGEST)
+
+
+def test_kills_at_random_moments_change_no_result(
+    work: Path, submissions: Path, undisturbed: Ended, chance: random.Random
+) -> None:
+    killed: Counter[str] = Counter()
+    rounds = 0
+    while killed.total() < KILLS:
+        rounds += 1
+        course = copy_course(work / f"killed-course-{rounds}")
+        before = list_things(work)
+        command = Command(course, submissions, course)
+        here: Counter[str] = Counter()
+        while command.is_running:
+            time.sleep(chance.uniform(0, MOST_PAUSE))
+            if killed.total() + here.total() < KILLS:
+                here.update(kill_one(command, chance))
+        killed += here
+        disturbed = command.wait(0)
+        print(f"\nround {rounds}: status {disturbed.status} after kills of {dict(here)}", end="")
+        assert list_leftovers(before, work) == set()
+
+        again = run(course, submissions)
+        assert (again.status, again.results) == (0, undisturbed.results), again.errors
+        assert list_names(course) == list_names(work / "undisturbed-course")
+    print(f"\n{killed.total()} kills in {rounds} rounds: {dict(killed)}")
+
+
+def kill_one(command: Command, chance: random.Random) -> list[str]:
+    """Kill one process of a role that is there, each role as often as another; the roles that were met."""
+    processes = command.list_processes()
+    role = chance.choice([role for role in ROLES if any(process.role == role for process in processes)])
+    victim = chance.choice([process for process in processes if process.role == role])
+    if not command.is_running:
+        return []
+    try:
+        os.kill(victim.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return []
+    return [role]
+
+
+def list_names(folder: Path) -> list[str]:
+    """All files of a course, but bytecode."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if "__pycache__" not in path.parts)
+
+
+@pytest.mark.parametrize(
+    ("number", "to_all", "status"),
+    [(signal.SIGINT, True, 130), (signal.SIGINT, False, 130), (signal.SIGTERM, False, -signal.SIGTERM)],
+)
+def test_a_signal_ends_a_run_that_can_be_repeated(
+    work: Path, submissions: Path, undisturbed: Ended, number: int, to_all: bool, status: int
+) -> None:
+    course = copy_course(work / f"signalled-course-{number}-{to_all}")
+    before = list_things(work)
+    command = Command(course, submissions, course)
+    wait_until_students_run(command)
+    send = os.killpg if to_all else os.kill
+    send(command.process.pid, number)
+    ended = command.wait(LONGEST)
+
+    assert ended.status == status, ended.errors
+    assert len(ended.errors.splitlines()) <= 1
+    assert list_leftovers(before, work) == set()
+    again = run(course, submissions)
+    assert (again.status, again.results) == (0, undisturbed.results), again.errors
+
+
+def wait_until_students_run(command: Command) -> None:
+    while command.is_running and not any(process.role == "student" for process in command.list_processes()):
+        time.sleep(0.01)
