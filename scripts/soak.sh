@@ -46,5 +46,7 @@ if [[ ${1-} == --inside ]]; then
     shift
     run_inside "$@"
 fi
-run_as "$EUID" "$@"
-((EUID != 0)) || run_as "$ordinary_uid" "$@"
+status=0
+run_as "$EUID" "$@" || status=1
+((EUID != 0)) || run_as "$ordinary_uid" "$@" || status=1
+exit "$status"

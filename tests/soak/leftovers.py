@@ -1,20 +1,26 @@
 """Everything that a command could leave behind, as far as this process's namespaces reach."""
 
 import os
+import sys
 import time
 from pathlib import Path
 
 from .command import read_command_line
 
+ROOT = Path(__file__).parents[2]
+BASE = Path(sys.base_prefix)
+"""This checkout and its Python are shown again where an empty folder covers them, see `scripts/soak.sh`."""
+STAGE = "/run/autograder"
+"""Where root mounts what the sandbox shows, in a mount namespace of its own; the empty folder stays."""
 PLACES = ("/tmp", "/run", "/dev/shm")
-CGROUPS = Path("/sys/fs/cgroup")
 PATIENCE = 15.0
 """Seconds that the kernel gets to take down what was killed."""
 
 
 def list_things(work: Path) -> set[str]:
-    """Processes but this one, files outside the folder `work`, mounts, IPC objects and cgroups of the autograder."""
-    return {*_list_processes(), *_list_files(work), *_list_mounts(), *_list_ipc_objects(), *_list_cgroups()}
+    """Processes but this one, files outside the folder `work`, mounts, IPC objects and control groups."""
+    found = {*_list_processes(), *_list_files(work), *_list_mounts(), *_list_ipc_objects(), *_list_cgroups()}
+    return found - {STAGE}
 
 
 def list_leftovers(before: set[str], work: Path) -> set[str]:
@@ -44,12 +50,14 @@ def _list_files(work: Path) -> set[str]:
         str(path)
         for place in PLACES
         for path in Path(place).rglob("*")
-        if path != work and work not in path.parents and path not in work.parents
+        if not any(path == own or own in path.parents or path in own.parents for own in (work, ROOT, BASE))
     }
 
 
 def _list_mounts() -> set[str]:
-    return {f"mount {line.split()[4]}" for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()}
+    return {
+        f"mount {line.split()[4]}" for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    }
 
 
 def _list_ipc_objects() -> set[str]:
@@ -62,4 +70,6 @@ def _list_ipc_objects() -> set[str]:
 
 
 def _list_cgroups() -> set[str]:
-    return {f"cgroup {path}" for path in CGROUPS.rglob("*autograder*") if path.is_dir()}
+    """Groups of submissions below the control group, of version 2, of this process."""
+    own = next((line[4:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::/")), "")
+    return {f"cgroup {path}" for path in Path("/sys/fs/cgroup", own).parent.glob("**/submission-*")}

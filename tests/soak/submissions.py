@@ -11,6 +11,7 @@ from pathlib import Path
 
 from autograder.catalogue import fill_notebook, load_catalogue
 from autograder.course import load_course
+from autograder.records import Ending
 
 from ..escapes.conftest import ASSIGNMENT, LIMITS, ROOT, Attack, build_attack, load_corpus, read_solution
 
@@ -21,6 +22,10 @@ TIMES: dict[str, int | float] = {
     "cpu_seconds": 10,
 }
 """No honest cell meets these on a busy machine; what only a time limit ends does not take all night."""
+
+STEADY = [(ending,) for ending in (Ending.OK, Ending.ERROR, Ending.EXITED, Ending.KILLED)]
+SLOW = {"read-walk-for-the-course", "stay-planted-files"}
+"""They look through the whole file system, and meet a time limit on a busy machine."""
 
 COURSE_PARTS = ("course.toml", "assignments", "solutions", "tests/hidden")
 
@@ -56,13 +61,14 @@ def copy_course(folder: Path) -> Path:
     return folder
 
 
-def build_entries(course_folder: Path, size: int, chance: random.Random, *, timed: bool = True) -> list[Entry]:
+def build_entries(course_folder: Path, size: int, chance: random.Random, *, steady: bool = False) -> list[Entry]:
     """`size` submissions, a third of them hostile, in a random order.
 
     course_folder: the course that the attackers know of.
-    timed: with attacks that only a time limit ends.
+    steady: only attacks that end in the same way each time, and are not waited for.
     """
-    attacks = [(name, attack) for name, attack in load_corpus().items() if timed or not attack.is_timed]
+    corpus = load_corpus().items()
+    attacks = [each for each in corpus if not steady or (each[1].endings in STEADY and each[0] not in SLOW)]
     honest = list(iterate_honest(course_folder))
     for pool in (attacks, honest):
         chance.shuffle(pool)
