@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -45,8 +44,6 @@ class Command:
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
-                # A shell starts jobs in the background with interrupts ignored, and this would be inherited.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
     @property
@@ -76,7 +73,7 @@ def _find_role(pid: int, parent: str) -> str:
     if parent == "worker":
         return "launcher" if b"launcher.py" in read_command_line(pid) else "bubblewrap"
     if parent == "bubblewrap":
-        return "fork server" if b"guest.server" in read_command_line(pid) else "bubblewrap"
+        return "bubblewrap" if read_command_line(pid).split(b" ")[0].endswith(b"bwrap") else "fork server"
     return {"fork server": "init", "init": "student", "student": "student"}.get(parent, "bubblewrap")
 
 

@@ -3,6 +3,7 @@
 import os
 import random
 import secrets
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,8 @@ def pytest_report_header() -> str:
 def _namespaces() -> None:
     if os.getpid() != 1:
         pytest.exit("what is left behind can only be seen in namespaces of one's own: run scripts/soak.sh", 2)
+    # A shell starts jobs in the background with interrupts ignored, and what they start would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Processes of the autograder are killed while they work; the same command again gives what an undisturbed run gives."""
+"""The autograder's processes are killed while they work; the same command again gives what an undisturbed run gives."""
 
 import os
 import random
