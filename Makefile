@@ -7,7 +7,7 @@ export PYTHON
 BIN := .venv/bin
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo test bench lock clean
+.PHONY: help setup demo test soak bench lock clean
 
 help: ## Say what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | \
@@ -22,6 +22,9 @@ demo: setup ## Grade the example submissions
 test: setup ## Run the project's tests, then the hidden tests on the solution
 	$(BIN)/python -m pytest tests/unit tests/cases tests/escapes tests/cluster $(PYTEST_ARGS)
 	$(BIN)/python -m pytest tests/hidden/qkv $(PYTEST_ARGS)
+
+soak: setup ## Grade 500 submissions, a third of them attacks, and kill what grades them (SOAK_SIZE, SOAK_KILLS, SOAK_SEED)
+	@bash scripts/soak.sh -s $(PYTEST_ARGS)
 
 bench: setup ## Measure how fast grading is
 	$(BIN)/python benchmarks/run.py

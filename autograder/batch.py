@@ -87,7 +87,9 @@ def _run_in_pool(
     waiting = iter(items)
     running: dict[Future[Result], Item] = {}
     # Forked before any thread of ours exists, so that no worker pays for imports.
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("fork"))
+    pool = ProcessPoolExecutor(
+        jobs, mp_context=get_context("fork"), initializer=_die_with_parent, initargs=(os.getpid(),)
+    )
     try:
         while True:
             for item in islice(waiting, jobs * _IN_FLIGHT - len(running)):
@@ -113,15 +115,16 @@ def _run_in_pool(
     pool.shutdown()
 
 
-def _die_with_parent() -> None:
+def _die_with_parent(parent: int) -> None:
     """A worker whose parent was killed must not live on; what it runs behind the wall ends with it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # it was killed before this worker could ask for that
+        os._exit(1)
 
 
 def _run_in_worker(course: Course, assignment: str, work: Work[Item, Result], item: Item) -> Result:
     if assignment not in _graders:
-        _die_with_parent()
         grader = Grader(course, assignment).__enter__()
         _graders[assignment] = grader
         Finalize(grader, grader.__exit__, args=(None, None, None), exitpriority=10)

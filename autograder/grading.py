@@ -59,6 +59,7 @@ class Grader:
         self.name = assignment
         self.assignment = course.assignment(assignment)
         self._known: tuple[KnownMistake, ...] | None = None
+        self._lacks_known = False
 
     def __enter__(self) -> "Grader":
         with ExitStack() as stack:
@@ -145,6 +146,7 @@ class Grader:
             self.sandbox, self.assignment, self.marking.input_sets, program, self._released, order.runs,
             may_run=order.may_run,
         )  # fmt: skip
+        self._lacks_known = False
         joint = runs.run_together()
         marks = self.marking.mark(joint, program, self.load_known)
         notes = [*program.notes, *joint.notes]
@@ -172,7 +174,7 @@ class Grader:
             pending=sum(exercise.pending for exercise in exercises),
             exercises=exercises,
         )
-        return Graded(grade, runs.made, tuple(runs.wanted))
+        return Graded(grade, runs.made, tuple(runs.wanted), settled=not self._lacks_known)
 
     def load_known(self) -> tuple[KnownMistake, ...]:
         """The known mistakes of the assignment, from the first lost mark on."""
@@ -180,7 +182,9 @@ class Grader:
             try:
                 self._known = load_known(self.course, self.name, self.sandbox, self.marking.input_sets)
             except (SandboxError, OSError):
-                return ()  # explanations never decide whether there is a mark; the next submission tries again
+                # Explanations never decide whether there is a mark; the next submission tries again.
+                self._lacks_known = True
+                return ()
         return self._known
 
     def _judge(self, exercise: str, program: Program, execution: Execution, marks: tuple[Mark, ...]) -> Outcome:

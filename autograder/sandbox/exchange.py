@@ -78,7 +78,9 @@ class Exchange:
     def _kill(self, ending: Ending, reason: str) -> None:
         self._ended = ending, reason
         self._give_up = time.monotonic() + _END_SECONDS
-        signal.pidfd_send_signal(self._clone.pidfd, signal.SIGKILL)
+        # It may have ended itself since it said what it is ended for.
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._clone.pidfd, signal.SIGKILL)
 
     def _write(self, event: int) -> None:
         try:

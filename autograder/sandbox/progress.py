@@ -57,6 +57,7 @@ class Progress:
         self._outputs: list[Output] = []
         self._done = 0
         self._asked = 0
+        self._has_doubted = False
 
     @property
     def is_done(self) -> bool:
@@ -142,10 +143,13 @@ class Progress:
         if not right:
             raise wire.WireError(text)
 
-    def finish(self, ended: tuple[Ending, str], code: int, *, out_of_time: bool = False) -> None:
+    def finish(
+        self, ended: tuple[Ending, str], code: int, *, out_of_time: bool = False, is_doubtful: bool = False
+    ) -> None:
         """The processes are gone: drop the steps that are done, blame a cell for one that is not.
 
         out_of_time: the time of the whole submission is used up, so that no cell is to blame for what did not start.
+        is_doubtful: somebody else may have ended them; the first time nobody is blamed, and what is left runs again.
         """
         if not self._began and (code == wire.SETUP_FAILED or self._fault is not None):
             where = (
@@ -154,6 +158,9 @@ class Progress:
             raise SandboxError(f"the sandbox could not build its inner wall ({where}); see `autograder doctor`")
         done, self.steps = self.steps[: self._done], self.steps[self._done :]
         if not self.steps:
+            return
+        if is_doubtful and not self._has_doubted:
+            self._has_doubted = True
             return
         if self._last < 0 and not done and ended[0] is Ending.TIMEOUT and out_of_time:
             return

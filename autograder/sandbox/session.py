@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from autograder.course import Assignment
-from autograder.errors import SandboxError
+from autograder.errors import SandboxError, SandboxUnavailable
 from autograder.guest import wire
 from autograder.records import Ending, Execution, Program
 from autograder.sandbox.cgroup import Groups
@@ -53,8 +53,15 @@ class Session:
 
     def _start(self) -> ForkServer:
         if self._server is None:
-            self._server = ForkServer(self._folder, self._assignment, self._cells, self._lesson)
+            try:
+                self._server = self._start_server()
+            except SandboxUnavailable:
+                # It may have been killed while it started: once more before a whole run is stopped.
+                self._server = self._start_server()
         return self._server
+
+    def _start_server(self) -> ForkServer:
+        return ForkServer(self._folder, self._assignment, self._cells, self._lesson)
 
     def execute(
         self,
@@ -102,7 +109,9 @@ class Session:
                     ended = tell_memory(limits.memory_bytes)
             code, cpu = server.read_status()
             ending = ended or _read_ending(code, cpu, budget)
-            progress.finish(ending, code, out_of_time=watch.out_of_time)
+            # Students can do this to themselves; so can the machine, when its memory runs out, or a person.
+            is_doubtful = ended is None and ending[0] is Ending.KILLED and _read_signal(code) == signal.SIGKILL
+            progress.finish(ending, code, out_of_time=watch.out_of_time, is_doubtful=is_doubtful)
             # The kernel's sum leaves out processes that were killed before anyone waited for them.
             return max(cpu, watch.cpu_seconds)
         finally:
@@ -111,12 +120,17 @@ class Session:
 
 def _read_ending(code: int, cpu: float, budget: Budget) -> tuple[Ending, str]:
     """How processes ended that the host did not end, from the init's exit code (`guest.walls`)."""
-    number = code - 64 if code > 64 else -code if code < 0 else 0
+    number = _read_signal(code)
     if number and cpu >= budget.cpu:
         return tell_cpu(budget)
     if number:
         return Ending.KILLED, f"the process was ended by signal {_name_signal(number)}"
     return Ending.EXITED, "the process ended itself"
+
+
+def _read_signal(code: int) -> int:
+    """The signal that ended the student's process or the init, 0 where none did."""
+    return code - 64 if code > 64 else -code if code < 0 else 0
 
 
 def _name_signal(number: int) -> str:

@@ -97,13 +97,13 @@ def build_attack(attack: Attack, course: Course) -> bytes:
     source = course.solution_notebook(ASSIGNMENT).read_bytes()
     code = build_code(attack, course.folder)
     if attack.place == "before":
-        code = f"{code}\n{_read_solution(source, attack.exercise)}"
+        code = f"{code}\n{read_solution(source, attack.exercise)}"
     elif attack.place == "after":
-        code = f"{_read_solution(source, attack.exercise)}\n{code}"
+        code = f"{read_solution(source, attack.exercise)}\n{code}"
     return fill_notebook(source, {attack.exercise: code})
 
 
-def _read_solution(source: bytes, exercise: str) -> str:
+def read_solution(source: bytes, exercise: str) -> str:
     """The code of an exercise's answer cell, without its marker line."""
     for cell in json.loads(source)["cells"]:
         if cell["metadata"].get("nbgrader", {}).get("grade_id") == exercise:

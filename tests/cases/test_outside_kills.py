@@ -1,0 +1,75 @@
+"""Somebody else ends a process behind the wall: that is no fault of the student, and costs no mark."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from autograder.course import Course, load_course
+from autograder.records import Cell, Ending, Program
+from autograder.sandbox.session import Session
+from autograder.sandbox.watch import build_budget
+
+ROOT = Path(__file__).parents[2]
+SLEEPS = "import time\ntime.sleep(1)\nK_shared = 1"
+
+
+def execute_while(course: Course, strike: Callable[[], None], code: str):
+    """A cell's run on the published input set; `strike` is called in a thread of its own beside it."""
+    assignment = course.assignment("qkv")
+    thread = threading.Thread(target=strike)
+    thread.start()
+    try:
+        with Session(course.folder, assignment) as session:
+            execution = session.execute(Program((Cell(0, code),)), [(1, {})], build_budget(assignment), evidence=False)
+    finally:
+        thread.join()
+    (run,) = execution.passes[0].runs
+    return run
+
+
+def list_descendants() -> list[tuple[int, int]]:
+    """Processes below this one, each with its depth."""
+    found = [(os.getpid(), 0)]
+    for pid, depth in found:
+        try:
+            tasks = os.listdir(f"/proc/{pid}/task")
+            texts = [Path(f"/proc/{pid}/task/{task}/children").read_text(encoding="ascii") for task in tasks]
+        except OSError:
+            continue
+        found += [(int(child), depth + 1) for text in texts for child in text.split()]
+    return found[1:]
+
+
+def kill_first(depth: int) -> None:
+    """Kill the first process that appears so many forks below this one."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        for pid, found in list_descendants():
+            if found == depth:
+                os.kill(pid, signal.SIGKILL)
+                return
+        time.sleep(0.002)
+
+
+def test_a_process_of_a_student_that_is_killed_once_from_outside_runs_again() -> None:
+    # bubblewrap, its init, the fork server, the submission's init, the student.
+    run = execute_while(load_course(ROOT), lambda: kill_first(5), SLEEPS)
+    assert run.ending is Ending.OK
+
+
+def test_the_init_of_a_submission_that_is_killed_once_from_outside_costs_nothing() -> None:
+    run = execute_while(load_course(ROOT), lambda: kill_first(4), SLEEPS)
+    assert run.ending is Ending.OK
+
+
+def test_a_sandbox_that_is_killed_while_it_starts_is_started_again() -> None:
+    run = execute_while(load_course(ROOT), lambda: kill_first(1), "x = 1")
+    assert run.ending is Ending.OK
+
+
+def test_a_process_that_kills_itself_is_blamed_though_it_gets_a_second_run() -> None:
+    run = execute_while(load_course(ROOT), lambda: None, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    assert (run.ending, run.text) == (Ending.KILLED, "the process was ended by signal SIGKILL")
