@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.course import Course
+from benchmarks.peers.install import build_environment
 from benchmarks.peers.source import CHECKS_OF, build_text
 
 CONFIG = """
@@ -55,16 +56,13 @@ def build_test_cell(name: str, code: str, points: int) -> dict[str, Any]:
 
 
 def make_nbgrader_course(folder: Path, source: bytes, assignment: str, commands: Path) -> bytes:
-    """A course folder in which the assignment is released; returns the released notebook.
-
-    commands: the folder of nbgrader's own commands.
-    """
+    """A course folder in which nbgrader has released the assignment; returns the released notebook."""
     notebook = folder / "source" / assignment / f"{assignment}.ipynb"
     notebook.parent.mkdir(parents=True)
     notebook.write_bytes(source)
     (folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
     command = [str(commands / "nbgrader"), "generate_assignment", assignment]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=build_environment(), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"nbgrader generate_assignment failed: {done.stderr[-2000:]}")
     return (folder / "release" / assignment / notebook.name).read_bytes()
