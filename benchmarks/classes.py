@@ -14,11 +14,12 @@ LOOP = "while True:\n    pass"
 
 
 def build_class(
-    course: Course, assignment: str, template: bytes, size: int, *, loops: int = 0
+    course: Course, assignment: str, template: bytes, size: int, *, loops: int = 0, wrong: bool = True
 ) -> Iterator[tuple[Submission, int]]:
     """Submissions with the number of points that each must lose, one at a time.
 
-    template: the notebook that students get. loops: how many of them, spread over the class, never end in one exercise.
+    template: the notebook that students get. wrong: whether there are mistakes at all. loops: how many students, spread
+    over the class, hand in an exercise that never ends.
     No two have the same bytes, so nothing that is graded once can stand for another.
     """
     catalogue = load_catalogue(course, assignment)
@@ -26,7 +27,7 @@ def build_class(
     for number in range(size):
         picks: dict[str, Variant | Mistake] = {each: pick_variant(catalogue, each, number) for each in exercises}
         lost = 0
-        if number % WRONG_EVERY == 0:
+        if wrong and number % WRONG_EVERY == 0:
             mistake = catalogue.mistakes[number * 7 % len(catalogue.mistakes)]
             picks[mistake.exercise] = mistake
             lost = len(mistake.loses)

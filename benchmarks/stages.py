@@ -1,46 +1,36 @@
 """What one submission costs: processor time beyond start-up, where it goes, and the floor beside it.
 
-Run with `make bench`. Ratios within one run are what counts: machines are shared and noisy.
+Measured inside one process, without the command line around it.
 """
 
-import argparse
-import hashlib
 import os
-import platform
 import statistics
-import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from autograder.catalogue import fill_notebook, load_catalogue
-from autograder.course import Course, load_course
+from autograder.course import Course
 from autograder.grading import Grader
 from autograder.intake.notebook import parse_program
 from autograder.records import Program, Submission
 from autograder.sandbox.processes import measure_tree
 from autograder.sandbox.watch import build_budget
 
-COURSE = Path(__file__).resolve().parent.parent
 ASSIGNMENT = "qkv"
-REPEATS = 3
 
 
-def build_class(course: Course, size: int, *, wrong: bool) -> list[Submission]:
-    """Notebooks that hold an accepted variant each; with `wrong`, every third a known mistake instead."""
-    catalogue = load_catalogue(course, ASSIGNMENT)
-    source = course.solution_notebook(ASSIGNMENT).read_bytes()
-    submissions = []
-    for number in range(size):
-        entries = catalogue.mistakes if wrong and number % 3 == 0 else catalogue.variants
-        entry = entries[number * 7 % len(entries)]
-        before = getattr(entry, "before", None)
-        data = fill_notebook(source, {entry.exercise: entry.code}, {entry.exercise: before} if before else None)
-        submissions.append(Submission(f"student-{number}", entry.id, data, hashlib.sha256(data).hexdigest()))
-    return submissions
+class Stages(msgspec.Struct, frozen=True):
+    """Seconds a submission. host, inside: processor time in front of the wall and behind it. floor: of a warm fork that
+    runs the same passes. parts: processor time of each part on its own, reruns of single exercises left out."""
+
+    host: float
+    inside: float
+    wall: float
+    floor: float
+    parts: dict[str, float]
 
 
 def measure_batch(grader: Grader, submissions: Sequence[Submission]) -> tuple[float, float, float]:
@@ -115,6 +105,12 @@ def measure_floor(grader: Grader, submissions: Sequence[Submission]) -> float:
     return spent / len(submissions)
 
 
+def measure_floor_alone(course: Course, submissions: Sequence[Submission], repeats: int) -> float:
+    """The floor's median, CPU seconds a submission."""
+    with Grader(course, ASSIGNMENT) as grader:
+        return statistics.median(measure_floor(grader, submissions) for _ in range(repeats))
+
+
 def run_plainly(program: Program, input_sets: Sequence[dict[str, Any]]) -> None:
     """Compile once, exec all cells for each input set."""
     codes = []
@@ -132,36 +128,11 @@ def run_plainly(program: Program, input_sets: Sequence[dict[str, Any]]) -> None:
                 continue
 
 
-def print_line(label: str, seconds: float, note: str = "") -> None:
-    print(f"  {label:<38} {seconds * 1000:8.2f} ms  {note}".rstrip())
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, default=200, help="submissions in the batch")
-    size = parser.parse_args().size
-    course = load_course(COURSE)
-    machine = f"{platform.system()} {platform.release()}, {os.cpu_count()} cores"
-    print(f"{machine}, Python {platform.python_version()}, NumPy {np.__version__}")
-    began = time.perf_counter()
+def measure_stages(course: Course, submissions: Sequence[Submission], repeats: int) -> Stages:
+    """The costs of one submission, over a batch, with one worker."""
     with Grader(course, ASSIGNMENT) as grader:
-        print(f"start of one worker: {time.perf_counter() - began:.2f} s wall (imports left out)")
-        for title, wrong in (("everybody right", False), ("every third with a known mistake", True)):
-            submissions = build_class(course, size, wrong=wrong)
-            measure_batch(grader, submissions[:10])
-            runs = [measure_batch(grader, submissions) for _ in range(REPEATS)]
-            host, inside, wall = (statistics.median(column) / size for column in zip(*runs, strict=True))
-            floor = statistics.median(measure_floor(grader, submissions) for _ in range(REPEATS))
-            print(f"\n{size} submissions, {title}: median of {REPEATS}, a submission")
-            print_line("processor time", host + inside, f"{(host + inside) / floor:.1f} times the floor")
-            print_line("  behind the wall", inside)
-            print_line("  host", host)
-            print_line("wall time, one worker", wall)
-            print_line("floor: warm fork, five passes, exec", floor)
-            print("  where it goes, each part on its own (reruns of single exercises left out):")
-            for label, seconds in measure_parts(grader, submissions).items():
-                print_line(f"  {label}", seconds)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        measure_batch(grader, submissions[:10])
+        runs = [measure_batch(grader, submissions) for _ in range(repeats)]
+        host, inside, wall = (statistics.median(column) / len(submissions) for column in zip(*runs, strict=True))
+        floor = statistics.median(measure_floor(grader, submissions) for _ in range(repeats))
+        return Stages(host, inside, wall, floor, measure_parts(grader, submissions))
