@@ -37,6 +37,20 @@ DOCUMENT = ROOT / "docs" / "benchmarks.md"
 FULL_POINTS = sum(len(checks) for checks in CHECKS_OF.values())
 
 
+COMPARED = """\
+Every grader gets the same bytes: the released notebook, filled with accepted variants; every third notebook holds a
+known mistake. *CPU* and *wall* are what one more submission costs: the difference between classes of {sizes.small} and
+{sizes.large} (others: {sizes.peer_small} and {sizes.peer_large}, for what one more costs does not depend on the class),
+median of {sizes.repeats} runs. CPU is that of all processes together. *First* is the command from its start to its end
+with one notebook, *200 s* is first + {last} x wall. *Memory* is the peak of all processes together, with shared pages
+counted once. *Marks right*: points as the catalogue says. nbgrader and otter-grader work on one notebook at a time.
+
+The {full} checks are the same. nbgrader and otter-grader run a notebook once, on the published input set, and check
+inside the student's own process. This product runs it behind a wall and five times, once as it was handed in and once
+for each of four input sets, and an exercise that lost marks once more alone. The others cannot see an answer that was
+typed in; there their marks are not right."""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """How much is measured."""
 
@@ -74,21 +88,9 @@ def compare(bench: Bench, plan: Plan) -> str:
     )
     submissions = [each for each, _ in build_class(bench.course, ASSIGNMENT, bench.template, plan.compared.large)]
     floor = measure_floor_alone(bench.course, submissions, plan.compared.repeats)
-    sizes = plan.compared
-    return f"""\
-{report.build_comparison(results, floor)}
+    return f"""{report.build_comparison(results, floor)}
 
-Every grader gets the same bytes: the released notebook, filled with accepted variants; every third notebook holds a
-known mistake. *CPU* and *wall* are what one more submission costs: the difference between a class of {sizes.large} and one
-of {sizes.small} (others: {sizes.peer_large} and {sizes.peer_small}; one more costs the same in any class), median of
-{sizes.repeats} runs. CPU is that of the whole tree of processes. *First*: the command from its start to its end with one
-notebook. *{report.CLASS} s*: first + {report.CLASS - 1} x wall. *Memory*: peak of the whole tree, shared pages counted
-once. *Marks right*: points as the catalogue says. nbgrader and otter-grader have one process at a time.
-
-The checks are the same {FULL_POINTS}, but nbgrader and otter-grader run the notebook once, on the published input set, and
-inside the student's own process; this product runs it five times, once for each of four input sets and once as it was
-handed in, behind a wall, and runs an exercise that lost marks once more alone. So they cannot see an answer that was
-typed in, which is where their marks differ."""
+{COMPARED.format(sizes=plan.compared, last=report.CLASS - 1, full=FULL_POINTS)}"""
 
 
 def scale(bench: Bench, plan: Plan) -> str:

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import resource
 import subprocess
 import threading
 import time
@@ -10,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+
+from benchmarks.account import open_account
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -30,29 +31,30 @@ def measure_command(
 ) -> Cost:
     """Run a command to its end and to the end of everything it left behind. `SystemExit` when it fails.
 
-    Processor time comes from the kernel's account of ended children. Grandchildren are in it when their parent waits
-    for them; those whose parent is gone become children of this process, which waits for them.
+    What outlives its parent becomes a child of this process, which waits for it.
     watch: also look at the memory of the tree; that takes processor time away, so do not use the times then.
     """
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    before, began = _read_children_cpu(), time.perf_counter()
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    watcher = _Watcher(process.pid, whole_tree=watch)
-    watcher.start()
-    output, _ = process.communicate()
-    wall = time.perf_counter() - began
-    watcher.stop()
-    _reap_orphans()
+    with open_account() as account:
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            account.wrap_command(command),
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        watcher = _Watcher(process.pid, whole_tree=watch)
+        watcher.start()
+        output, _ = process.communicate()
+        wall = time.perf_counter() - began
+        watcher.stop()
+        _reap_orphans()
+        cpu = account.read_seconds()
     if process.returncode != 0:
         raise SystemExit(f"{' '.join(command)}: exit status {process.returncode}: {output[-2000:].decode()}")
-    return Cost(wall, _read_children_cpu() - before, watcher.parent_bytes, watcher.tree_bytes, output)
-
-
-def _read_children_cpu() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+    return Cost(wall, cpu, watcher.parent_bytes, watcher.tree_bytes, output)
 
 
 def _reap_orphans() -> None:
