@@ -3,7 +3,7 @@
 import csv
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.meter import Cost, measure_command
@@ -22,16 +22,10 @@ def copy_course(course: Path, target: Path) -> None:
         shutil.copytree(course / ".autograder", target / ".autograder", ignore=shutil.ignore_patterns("*sqlite*"))
 
 
-def grade_class(
-    course: Path, assignment: str, submitted: Path, *, jobs: int = 0, watch: bool = False, fresh: bool = True
-) -> Cost:
-    """`autograder grade` on a folder of submissions; `fresh` forgets what was stored before."""
-    if fresh:
-        for stored in (course / ".autograder").glob("*sqlite*"):
-            stored.unlink()
-    command = [str(AUTOGRADER), "grade", str(submitted), "-a", assignment, "--course", str(course)]
-    command += ["--jobs", str(jobs), "--csv", str(course / "grades.csv")]
-    return measure_command(command, course, watch=watch)
+def grade_class(course: Path, assignment: str, submitted: Path, *, jobs: int = 0, watch: bool = False) -> Cost:
+    """`autograder grade` on a folder of submissions, with a store in the course's folder."""
+    command = ["grade", str(submitted), "--jobs", str(jobs), "--csv", str(course / "grades.csv")]
+    return _run_command(course, assignment, command, watch=watch)
 
 
 def read_scores(course: Path) -> dict[str, float]:
@@ -49,15 +43,15 @@ def count_agreeing(scores: Mapping[str, float], lost: Mapping[str, int], full: f
     return sum(scores.get(student) == full - points for student, points in lost.items())
 
 
-def can_regrade() -> bool:
-    """Whether this version marks stored answers again."""
-    return b"regrade" in measure_command([str(AUTOGRADER), "--help"], Path.cwd()).output
-
-
 def regrade_class(course: Path, assignment: str) -> Cost:
     """`autograder regrade` after a hidden test has changed (by a comment), so that every answer is marked again."""
     file = next((course / "tests/hidden" / assignment).glob("test_*.py"))
     with file.open("a", encoding="utf-8") as tests:
         tests.write("# changed\n")
-    command = [str(AUTOGRADER), "regrade", "-a", assignment, "--course", str(course)]
-    return measure_command(command, course)
+    return _run_command(course, assignment, ["regrade"])
+
+
+def _run_command(course: Path, assignment: str, command: Sequence[str], *, watch: bool = False) -> Cost:
+    store = course / ".autograder" / "grades.sqlite"
+    options = ["-a", assignment, "--course", str(course), "--store", str(store)]
+    return measure_command([str(AUTOGRADER), *command, *options], course, watch=watch)

@@ -10,7 +10,7 @@ import msgspec
 from autograder.course import Course
 from benchmarks.classes import write_class
 from benchmarks.meter import Cost
-from benchmarks.product import can_regrade, copy_course, grade_class, read_scores, regrade_class
+from benchmarks.product import copy_course, grade_class, read_scores, regrade_class
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -75,11 +75,9 @@ class Regrade(msgspec.Struct, frozen=True):
     regraded: Cost
 
 
-def measure_regrade(bench: Bench, size: int) -> Regrade | None:
-    """A class graded, the same command once more, and stored answers marked again; None where that does not exist."""
-    if not can_regrade():
-        return None
+def measure_regrade(bench: Bench, size: int) -> Regrade:
+    """A class graded, the same command once more, and stored answers marked again."""
     course, submitted = bench.make_course(), bench.make_class(size)
     graded = grade_class(course, bench.assignment, submitted)
-    unchanged = grade_class(course, bench.assignment, submitted, fresh=False)
+    unchanged = grade_class(course, bench.assignment, submitted)
     return Regrade(size, graded, unchanged, regrade_class(course, bench.assignment))
