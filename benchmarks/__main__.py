@@ -23,6 +23,7 @@ from benchmarks import report
 from benchmarks.classes import build_class
 from benchmarks.compare import Sizes, compare_graders
 from benchmarks.contenders import build_nbgrader, build_otter, build_product
+from benchmarks.floor import measure_floor
 from benchmarks.machine import describe_load, describe_machine
 from benchmarks.peers.install import install_peers
 from benchmarks.peers.nbgrader_course import build_source, make_nbgrader_course
@@ -30,7 +31,7 @@ from benchmarks.peers.otter_autograder import make_otter_archive
 from benchmarks.peers.source import CHECKS_OF
 from benchmarks.product import copy_course, grade_class
 from benchmarks.scaling import Bench, measure_loops, measure_regrade, measure_scaling, measure_workers
-from benchmarks.stages import ASSIGNMENT, measure_floor_alone, measure_stages
+from benchmarks.stages import ASSIGNMENT, measure_stages
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -75,8 +76,8 @@ def compare(bench: Bench, plan: Plan) -> str:
         raise SystemExit("nbgrader released another notebook than the one that the classes are made from")
     make_otter_archive(archive, bench.course, ASSIGNMENT)
     contenders = [
-        build_product(bench.prepared, ASSIGNMENT, 0),
-        build_product(bench.prepared, ASSIGNMENT, 1),
+        build_product(bench.course.folder, ASSIGNMENT, 0),
+        build_product(bench.course.folder, ASSIGNMENT, 1),
         build_nbgrader(nbgrader, ASSIGNMENT, commands),
         build_otter(archive, commands, one_process=False),
         build_otter(archive, commands, one_process=True),
@@ -86,8 +87,8 @@ def compare(bench: Bench, plan: Plan) -> str:
             contenders, bench.course, ASSIGNMENT, bench.template, FULL_POINTS, plan.compared, bench.work / "compare"
         )
     )
-    submissions = [each for each, _ in build_class(bench.course, ASSIGNMENT, bench.template, plan.compared.large)]
-    floor = measure_floor_alone(bench.course, submissions, plan.compared.repeats)
+    class_folder = bench.make_class(plan.compared.large)
+    floor = measure_floor(bench.course.folder, ASSIGNMENT, class_folder, plan.compared.repeats)
     return f"""{report.build_comparison(results, floor)}
 
 {COMPARED.format(sizes=plan.compared, last=report.CLASS - 1, full=FULL_POINTS)}"""
@@ -123,7 +124,9 @@ def take_apart(bench: Bench, plan: Plan) -> str:
     for title, wrong in (("Everybody right", False), ("Every third with a known mistake", True)):
         made = build_class(bench.course, ASSIGNMENT, bench.template, plan.stages, wrong=wrong)
         stages = measure_stages(bench.course, [each for each, _ in made], plan.repeats)
-        texts.append(f"{title}, {plan.stages} submissions:\n\n{report.build_stages(stages)}")
+        folder = bench.make_class(plan.stages, wrong=wrong)
+        floor = measure_floor(bench.course.folder, ASSIGNMENT, folder, plan.repeats)
+        texts.append(f"{title}, {plan.stages} submissions:\n\n{report.build_stages(stages, floor)}")
     return "\n\n".join(texts)
 
 
@@ -180,11 +183,11 @@ def main() -> None:
 
 def prepare(work: Path) -> Bench:
     """A copy of the course in which what every course keeps (the catalogue's answers) is there already."""
-    course = load_course(ROOT)
-    template = build_stub(build_source(course, ASSIGNMENT), read_config(ROOT))
     prepared = work / "prepared"
     copy_course(ROOT, prepared)
-    bench = Bench(course, ASSIGNMENT, template, prepared, work)
+    course = load_course(prepared)
+    template = build_stub(build_source(course, ASSIGNMENT), read_config(prepared))
+    bench = Bench(course, ASSIGNMENT, template, work)
     grade_class(prepared, ASSIGNMENT, bench.make_class(1))
     return bench
 

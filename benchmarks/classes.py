@@ -47,11 +47,11 @@ def pick_variant(catalogue: Catalogue, exercise: str, number: int) -> Variant:
 
 
 def write_class(
-    folder: Path, course: Course, assignment: str, template: bytes, size: int, *, loops: int = 0
+    folder: Path, course: Course, assignment: str, template: bytes, size: int, *, loops: int = 0, wrong: bool = True
 ) -> dict[str, int]:
     """Write `<student>/<assignment>/<assignment>.ipynb`; returns the points that each student must lose."""
     lost = {}
-    for submission, points in build_class(course, assignment, template, size, loops=loops):
+    for submission, points in build_class(course, assignment, template, size, loops=loops, wrong=wrong):
         file = folder / submission.student / assignment / f"{assignment}.ipynb"
         file.parent.mkdir(parents=True)
         file.write_bytes(submission.data)

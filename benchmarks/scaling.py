@@ -23,26 +23,25 @@ class Run(msgspec.Struct, frozen=True):
 class Bench:
     """A prepared course, and classes made from it in a working folder."""
 
-    def __init__(self, course: Course, assignment: str, template: bytes, prepared: Path, work: Path) -> None:
-        self.course, self.assignment, self.template = course, assignment, template
-        self.prepared, self.work = prepared, work
+    def __init__(self, course: Course, assignment: str, template: bytes, work: Path) -> None:
+        self.course, self.assignment, self.template, self.work = course, assignment, template, work
 
-    def make_class(self, size: int, loops: int = 0) -> Path:
-        folder = self.work / f"class-{size}-{loops}"
+    def make_class(self, size: int, *, loops: int = 0, wrong: bool = True) -> Path:
+        folder = self.work / f"class-{size}-{loops}-{wrong}"
         if not folder.is_dir():
-            write_class(folder, self.course, self.assignment, self.template, size, loops=loops)
+            write_class(folder, self.course, self.assignment, self.template, size, loops=loops, wrong=wrong)
         return folder
 
     def make_course(self) -> Path:
         folder = self.work / "course"
         shutil.rmtree(folder, ignore_errors=True)
-        copy_course(self.prepared, folder)
+        copy_course(self.course.folder, folder)
         return folder
 
     def grade(self, size: int, *, loops: int = 0, jobs: int = 0) -> Cost:
         """From nothing; `SystemExit` unless everything was graded."""
         course = self.make_course()
-        cost = grade_class(course, self.assignment, self.make_class(size, loops), jobs=jobs)
+        cost = grade_class(course, self.assignment, self.make_class(size, loops=loops), jobs=jobs)
         if len(read_scores(course)) != size:
             raise SystemExit(f"{size} submissions went in, {len(read_scores(course))} came out")
         return cost

@@ -1,4 +1,4 @@
-"""What one submission costs: processor time beyond start-up, where it goes, and the floor beside it.
+"""What one submission costs: processor time beyond start-up, and where it goes.
 
 Measured inside one process, without the command line around it.
 """
@@ -7,10 +7,8 @@ import os
 import statistics
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
-import numpy as np
 
 from autograder.course import Course
 from autograder.grading import Grader
@@ -23,33 +21,29 @@ ASSIGNMENT = "qkv"
 
 
 class Stages(msgspec.Struct, frozen=True):
-    """Seconds a submission. host, inside: processor time in front of the wall and behind it. floor: of a warm fork that
-    runs the same passes. parts: processor time of each part on its own, reruns of single exercises left out."""
+    """Seconds a submission. host, inside: processor time in front of the wall and behind it. parts: processor time of
+    each part on its own, reruns of single exercises left out."""
 
     host: float
     inside: float
     wall: float
-    floor: float
     parts: dict[str, float]
 
 
 def measure_batch(grader: Grader, submissions: Sequence[Submission]) -> tuple[float, float, float]:
     """CPU seconds of the host, CPU seconds behind the wall, wall seconds of grading a batch."""
-    pid = find_sandbox_pid(grader)
-    inside, host, wall = measure_tree(pid).cpu_seconds, time.process_time(), time.perf_counter()
+    inside, host, wall = measure_inside(), time.process_time(), time.perf_counter()
     for submission in submissions:
         grade = grader.grade_submission(submission)
         if grade.status != "graded":
             raise SystemExit(f"{submission.path}: {grade.reason}")
-    return time.process_time() - host, measure_tree(pid).cpu_seconds - inside, time.perf_counter() - wall
+    return time.process_time() - host, measure_inside() - inside, time.perf_counter() - wall
 
 
-def find_sandbox_pid(grader: Grader) -> int:
-    """The process under which everything behind the wall lives."""
-    server = grader.sandbox._server
-    if server is None:
-        raise SystemExit("the sandbox is not running")
-    return server._process.pid
+def measure_inside() -> float:
+    """CPU seconds so far of everything that this process has started."""
+    own = os.times()
+    return measure_tree(os.getpid()).cpu_seconds - own.user - own.system
 
 
 def measure_parts(grader: Grader, submissions: Sequence[Submission]) -> dict[str, float]:
@@ -63,20 +57,18 @@ def measure_parts(grader: Grader, submissions: Sequence[Submission]) -> dict[str
     parts["read the notebook"] = (time.process_time() - started) / len(submissions)
 
     def run(program: Program) -> tuple[float, float]:
-        pid = find_sandbox_pid(grader)
-        inside, host = measure_tree(pid).cpu_seconds, time.process_time()
+        inside, host = measure_inside(), time.process_time()
         for _ in submissions:
             grader.sandbox.execute(program, inputs, build_budget(grader.assignment))
         count = len(submissions)
-        return (measure_tree(pid).cpu_seconds - inside) / count, (time.process_time() - host) / count
+        return (measure_inside() - inside) / count, (time.process_time() - host) / count
 
     walls, talk = run(Program(()))
     parts["clone and walls"] = walls
     parts["talk to an empty process (host)"] = talk
-    pid = find_sandbox_pid(grader)
-    inside, host = measure_tree(pid).cpu_seconds, time.process_time()
+    inside, host = measure_inside(), time.process_time()
     executions = [grader.sandbox.execute(each, inputs, build_budget(grader.assignment)) for each in programs]
-    parts["passes"] = (measure_tree(pid).cpu_seconds - inside) / len(programs) - walls
+    parts["passes"] = (measure_inside() - inside) / len(programs) - walls
     parts["talk about the passes (host)"] = (time.process_time() - host) / len(programs) - talk
     started = time.process_time()
     for each in executions:
@@ -85,54 +77,10 @@ def measure_parts(grader: Grader, submissions: Sequence[Submission]) -> dict[str
     return parts
 
 
-def measure_floor(grader: Grader, submissions: Sequence[Submission]) -> float:
-    """CPU seconds a submission of a warm fork that runs the same five passes with plain exec, and nothing else."""
-    inputs = [each.inputs for each in grader.marking.input_sets]
-    spent = 0.0
-    for submission in submissions:
-        program = parse_program(submission.data, grader.assignment)
-        before = os.times()
-        child = os.fork()
-        if child == 0:
-            silence = os.open(os.devnull, os.O_RDWR)
-            os.dup2(silence, 1)
-            os.dup2(silence, 2)
-            run_plainly(program, [inputs[0], *inputs])
-            os._exit(0)
-        _, _, usage = os.wait4(child, 0)
-        after = os.times()
-        spent += usage.ru_utime + usage.ru_stime + after.user + after.system - before.user - before.system
-    return spent / len(submissions)
-
-
-def measure_floor_alone(course: Course, submissions: Sequence[Submission], repeats: int) -> float:
-    """The floor's median, CPU seconds a submission."""
-    with Grader(course, ASSIGNMENT) as grader:
-        return statistics.median(measure_floor(grader, submissions) for _ in range(repeats))
-
-
-def run_plainly(program: Program, input_sets: Sequence[dict[str, Any]]) -> None:
-    """Compile once, exec all cells for each input set."""
-    codes = []
-    for cell in program.cells:
-        try:
-            codes.append(compile(cell.source, "<cell>", "exec"))
-        except SyntaxError:
-            continue
-    for values in input_sets:
-        names: dict[str, Any] = {"__name__": "__main__", "np": np, **values}
-        for code in codes:
-            try:
-                exec(code, names)
-            except Exception:
-                continue
-
-
 def measure_stages(course: Course, submissions: Sequence[Submission], repeats: int) -> Stages:
     """The costs of one submission, over a batch, with one worker."""
     with Grader(course, ASSIGNMENT) as grader:
         measure_batch(grader, submissions[:10])
         runs = [measure_batch(grader, submissions) for _ in range(repeats)]
         host, inside, wall = (statistics.median(column) / len(submissions) for column in zip(*runs, strict=True))
-        floor = statistics.median(measure_floor(grader, submissions) for _ in range(repeats))
-        return Stages(host, inside, wall, floor, measure_parts(grader, submissions))
+        return Stages(host, inside, wall, measure_parts(grader, submissions))
