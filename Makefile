@@ -6,6 +6,7 @@ export PYTHON
 
 BIN := .venv/bin
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 .PHONY: help setup demo test soak bench lock clean
 
@@ -26,13 +27,16 @@ test: setup ## Run the project's tests, then the hidden tests on the solution
 soak: setup ## Grade 500 submissions, a third of them attacks, and kill what grades them (SOAK_SIZE, SOAK_KILLS, SOAK_SEED)
 	@bash scripts/soak.sh -s $(PYTEST_ARGS)
 
-bench: setup ## Measure how fast grading is
-	$(BIN)/python benchmarks/run.py
+bench: setup ## Measure how fast grading is, beside other graders; writes docs/benchmarks.md (about an hour)
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 lock: ## Pin the newest allowed versions again (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 		--quiet --output-file requirements.lock
+	uv pip compile benchmarks/requirements-peers.in --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --upgrade \
+		--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+		--quiet --output-file benchmarks/requirements-peers.txt
 
 clean: ## Remove the environment and everything that was built
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache ./*.egg-info

@@ -1,0 +1,1 @@
+"""How fast grading is: `make bench`."""

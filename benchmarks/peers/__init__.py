@@ -1,0 +1,1 @@
+"""The same notebooks and the same checks for other graders: nbgrader and otter-grader."""
