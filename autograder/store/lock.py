@@ -73,10 +73,10 @@ def _try_flock(handle: int) -> bool:
 
 @contextlib.contextmanager
 def _lock_server(engine: Engine, wait: float) -> Iterator[None]:
-    # There is no pool, so that the connection ends here, and with it the lock.
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         driver: Any = connection.connection.driver_connection
         handle = driver.fileno()
+        connection.detach()  # from the pool: it ends here, and with it the lock
         _held.add(handle)
         try:
             _try_until(lambda: _try_advisory(connection), engine, wait)

@@ -187,8 +187,8 @@ def test_batch_that_fails_leaves_nothing_behind(store: Store) -> None:
     assert store.find_executions("qkv", "e1", ["aa"]) == {}
 
 
-def test_more_submissions_than_a_statement_takes_parameters_are_one_call(store: Store) -> None:
-    names = [f"{number:05}" for number in range(2500)]
+def test_more_submissions_than_one_statement_takes_are_one_call(store: Store) -> None:
+    names = [f"{number:05}" for number in range(1100)]
     store.save_submissions([receive(name, name) for name in names])
     store.save_submissions([receive(name, name) for name in names])
     save(store, *(build_result(name, executions={"": (b"x", 0.0)}) for name in names))
