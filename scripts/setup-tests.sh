@@ -24,9 +24,9 @@ say "installing with apt-get: postgresql (for the tests only)"
 # The package would make a cluster and start it; this machine gets neither.
 readonly policy=/etc/postgresql-common/createcluster.d/autograder-tests.conf
 "${as_root[@]}" mkdir -p "${policy%/*}"
+trap '"${as_root[@]}" rm -f "$policy"' EXIT
 echo 'create_main_cluster = false' | "${as_root[@]}" tee "$policy" >/dev/null
 install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends postgresql)
 "${install[@]}" </dev/null >/dev/null 2>&1 ||
     { "${as_root[@]}" apt-get update -qq </dev/null && "${install[@]}" </dev/null >/dev/null; } ||
     say "PostgreSQL could not be installed, so the tests that need it are skipped"
-"${as_root[@]}" rm -f "$policy"

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy import create_engine as create_sqlalchemy_engine
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
 from autograder.errors import StoreError
 
@@ -118,7 +118,7 @@ def explain_faults(url: URL) -> Iterator[None]:
             f"{show_place(url)}: the store refuses rows that refer to what it has not ({_first_line(error)}); "
             "this is a fault of the autograder, please report it"
         ) from error
-    except DatabaseError as error:
+    except DBAPIError as error:
         text = _first_line(error)
         if find_file(url) is None:
             advice = "look whether the server runs and lets this user in"
@@ -128,5 +128,5 @@ def explain_faults(url: URL) -> Iterator[None]:
         raise StoreError(f"{show_place(url)}: {advice} ({text})") from error
 
 
-def _first_line(error: DatabaseError) -> str:
+def _first_line(error: DBAPIError) -> str:
     return (str(error.orig).strip().splitlines() or [type(error.orig).__name__])[0]
