@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, insert, select, text
+from sqlalchemy.exc import DBAPIError
 
 from autograder.errors import StoreBusyError, StoreError
 from autograder.store.engine import begin_write, find_file, show_place
@@ -83,6 +84,9 @@ def _lock_server(engine: Engine, wait: float) -> Iterator[None]:
             yield
         finally:
             _held.discard(handle)
+            with contextlib.suppress(DBAPIError):  # a server that is gone holds nothing
+                # The end of the connection frees it too, but only a moment later.
+                connection.execute(text("SELECT pg_advisory_unlock_all()"))
 
 
 def _try_advisory(connection: Connection) -> bool:
