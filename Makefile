@@ -21,6 +21,7 @@ demo: setup ## Grade the example submissions
 	@bash scripts/demo.sh
 
 test: setup ## Run the project's tests, then the hidden tests on the solution
+	@bash scripts/setup-tests.sh
 	$(BIN)/python -m pytest tests/unit tests/cases tests/escapes tests/cluster $(PYTEST_ARGS)
 	$(BIN)/python -m pytest tests/hidden/qkv $(PYTEST_ARGS)
 

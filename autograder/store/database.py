@@ -25,12 +25,12 @@ def open_store(place: str | Path, *, create: bool = True) -> "Store":
     """Open the store at a path, or a PostgreSQL store at `postgresql://user@host/database`.
 
     An old schema is migrated. `StoreError` when it cannot be opened, is no store, or comes from a newer autograder;
-    without `create` also when there is no file.
+    without `create` also when there is none yet.
     """
     url = build_url(place)
     with explain_faults(url):
         engine = create_engine(url, create=create)
-        bring_up_to_date(engine, show_place(url))
+        bring_up_to_date(engine, show_place(url), create=create)
     return Store(engine)
 
 
@@ -155,7 +155,11 @@ class Store:
             return decisions.list_decisions(connection, assignment, student)
 
     def forget(self, student: str) -> Forgotten:
-        """Erase a person in all assignments, also from the disk; points stay under a random name."""
+        """Erase a person in all assignments, also from the disk; points stay under a random name.
+
+        Hold `exclusive`, so that no run brings the person back. When another process's reading keeps erased bytes on
+        the disk, `StoreError` says so; a second call then finishes.
+        """
         with self._write() as connection:
             forgotten = forgetting.forget(connection, student)
         with self._explain():

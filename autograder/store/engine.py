@@ -9,8 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy import create_engine as create_sqlalchemy_engine
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
 from autograder.errors import StoreError
 
@@ -53,14 +52,15 @@ def create_engine(url: URL, *, create: bool) -> Engine:
     file = find_file(url)
     if file is None:
         try:
-            return create_sqlalchemy_engine(url, poolclass=NullPool)
+            return create_sqlalchemy_engine(url, pool_size=1, pool_pre_ping=True)
         except ModuleNotFoundError as error:
             raise StoreError(
                 f"the store {show_place(url)} needs the package {error.name}; "
                 "install it with: pip install 'autograder-numpy[postgres]'"
             ) from error
     _prepare_file(file, create=create)
-    engine = create_sqlalchemy_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
+    # One connection stays open: closing the last one folds SQLite's log into the file, which takes as long as a write.
+    engine = create_sqlalchemy_engine(url, pool_size=1, connect_args={"timeout": BUSY_SECONDS})
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -118,7 +118,7 @@ def explain_faults(url: URL) -> Iterator[None]:
             f"{show_place(url)}: the store refuses rows that refer to what it has not ({_first_line(error)}); "
             "this is a fault of the autograder, please report it"
         ) from error
-    except DatabaseError as error:
+    except DBAPIError as error:
         text = _first_line(error)
         if find_file(url) is None:
             advice = "look whether the server runs and lets this user in"
@@ -128,5 +128,5 @@ def explain_faults(url: URL) -> Iterator[None]:
         raise StoreError(f"{show_place(url)}: {advice} ({text})") from error
 
 
-def _first_line(error: DatabaseError) -> str:
+def _first_line(error: DBAPIError) -> str:
     return (str(error.orig).strip().splitlines() or [type(error.orig).__name__])[0]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, insert, select, text
+from sqlalchemy.exc import DBAPIError
 
 from autograder.errors import StoreBusyError, StoreError
 from autograder.store.engine import begin_write, find_file, show_place
@@ -73,16 +74,19 @@ def _try_flock(handle: int) -> bool:
 
 @contextlib.contextmanager
 def _lock_server(engine: Engine, wait: float) -> Iterator[None]:
-    # There is no pool, so that the connection ends here, and with it the lock.
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         driver: Any = connection.connection.driver_connection
         handle = driver.fileno()
+        connection.detach()  # from the pool: it ends here, and with it the lock
         _held.add(handle)
         try:
             _try_until(lambda: _try_advisory(connection), engine, wait)
             yield
         finally:
             _held.discard(handle)
+            with contextlib.suppress(DBAPIError):  # a server that is gone holds nothing
+                # The end of the connection frees it too, but only a moment later.
+                connection.execute(text("SELECT pg_advisory_unlock_all()"))
 
 
 def _try_advisory(connection: Connection) -> bool:

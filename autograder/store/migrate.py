@@ -13,11 +13,17 @@ _LOCK = 0x6175746F67726164
 """Of PostgreSQL: "autograd". One process migrates, others wait."""
 
 
-def bring_up_to_date(engine: Engine, place: str) -> None:
-    """Make the tables, or migrate them. `StoreError` for a database of somebody else or of a newer autograder."""
+def bring_up_to_date(engine: Engine, place: str, *, create: bool) -> None:
+    """Migrate the tables, with `create` also make them.
+
+    `StoreError` for an empty database without `create`, one of somebody else, or one of a newer autograder.
+    """
     with engine.connect() as connection:
-        if read_version(connection, place) == VERSIONS[-1]:
-            return
+        found = read_version(connection, place)
+    if found == VERSIONS[-1]:
+        return
+    if found is None and not create:
+        raise StoreError(f"{place}: there is no store yet; grade submissions first")
     with begin_write(engine) as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})

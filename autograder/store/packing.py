@@ -16,7 +16,7 @@ _PLAIN = b"\x01"
 _ESCAPED = b"\x02"
 """As plain, with texts that UTF-8 has no bytes for."""
 _LEVEL = 3
-"""Of zlib: a third of the time of the default for a twentieth more bytes."""
+"""Of zlib: on notebooks two thirds of the time of the default, for 7 % more bytes."""
 
 
 class _Pass(msgspec.Struct, frozen=True):

@@ -184,7 +184,7 @@ def list_latest(connection: Connection, assignment: str, student: str | None, *,
         select(*COLUMNS, *(gradings.c[name] for name in ("id", "status", "reason", "notes", *_KEYS[2:], "graded")))
         .select_from(submissions.join(gradings, join))
         .where(submissions.c.assignment == assignment, submissions.c.current)
-        .order_by(submissions.c.student, gradings.c.chosen, gradings.c.id)
+        .order_by(gradings.c.chosen, gradings.c.id)
     )
     if student is not None:
         query = query.where(submissions.c.student == student)
@@ -201,7 +201,7 @@ def list_latest(connection: Connection, assignment: str, student: str | None, *,
             submission.student, submission.path, submission.sha256, status, reason, notes, parts[number]
         )
         found.append(StoredGrade(submission, grade, environment, marking, graded))
-    return found
+    return sorted(found, key=lambda each: each.submission.student)
 
 
 def load_exercises(connection: Connection, numbers: Sequence[int]) -> dict[int, list[ExerciseGrade]]:

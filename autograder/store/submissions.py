@@ -90,8 +90,8 @@ def list_submissions(
         query = query.where(submissions.c.current)
     if not forgotten:
         query = query.where(~submissions.c.forgotten)
-    query = query.order_by(submissions.c.student, submissions.c.id)
-    return [StoredSubmission(*row) for row in connection.execute(query)]
+    found = (StoredSubmission(*row) for row in connection.execute(query.order_by(submissions.c.id)))
+    return sorted(found, key=lambda each: each.student)  # here, since databases have alphabets of their own
 
 
 def find_contents(connection: Connection, sha256s: Iterable[str]) -> dict[str, bytes]:

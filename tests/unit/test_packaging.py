@@ -57,7 +57,7 @@ def test_doctor_asks_for_the_versions_that_the_project_asks_for() -> None:
         assert f"{name}>={'.'.join(map(str, version))}" in PROJECT["dependencies"]
 
 
-@pytest.mark.parametrize("script", ["scripts/setup.sh", "scripts/demo.sh", ".ci/run"])
+@pytest.mark.parametrize("script", ["scripts/setup.sh", "scripts/setup-tests.sh", "scripts/demo.sh", ".ci/run"])
 def test_script_is_executable_and_parses(script: str) -> None:
     assert os.access(ROOT / script, os.X_OK)
     done = subprocess.run(["bash", "-n", ROOT / script], capture_output=True, text=True, check=False)

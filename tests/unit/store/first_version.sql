@@ -43,7 +43,7 @@ CREATE TABLE executions (
 	CONSTRAINT fk_executions_sha256 FOREIGN KEY(sha256) REFERENCES contents (sha256), 
 	CONSTRAINT uq_executions_assignment_sha256_environment_exercise UNIQUE (assignment, sha256, environment, exercise)
 );
-INSERT INTO "executions" VALUES(1,'qkv','aa','e','',X'7061636B6564',0.5,'2026-11-29 23:51:04.847327');
+INSERT INTO "executions" VALUES(1,'qkv','aa','e','',X'7061636B6564',0.5,'2026-11-30 00:15:04.783912');
 CREATE TABLE exercise_results (
 	grading INTEGER NOT NULL, 
 	position INTEGER NOT NULL, 
@@ -74,13 +74,13 @@ CREATE TABLE gradings (
 	CONSTRAINT fk_gradings_sha256 FOREIGN KEY(sha256) REFERENCES contents (sha256), 
 	CONSTRAINT uq_gradings_assignment_sha256_environment_marking UNIQUE (assignment, sha256, environment, marking)
 );
-INSERT INTO "gradings" VALUES(1,'qkv','aa','e','m','graded',NULL,'["note"]','2026-11-29 23:51:04.847327',1);
+INSERT INTO "gradings" VALUES(1,'qkv','aa','e','m','graded',NULL,'["note"]','2026-11-30 00:15:04.783912',1);
 CREATE TABLE holder (
 	id INTEGER NOT NULL, 
 	description TEXT NOT NULL, 
 	CONSTRAINT pk_holder PRIMARY KEY (id)
 );
-INSERT INTO "holder" VALUES(1,'{"host": "vm", "pid": 18746, "purpose": "a run", "since": "2026-11-29T23:51:04+00:00", "user": "root"}');
+INSERT INTO "holder" VALUES(1,'{"host": "vm", "pid": 23780, "purpose": "a run", "since": "2026-11-30T00:15:04+00:00", "user": "root"}');
 CREATE TABLE markings (
 	digest TEXT NOT NULL, 
 	description TEXT NOT NULL, 
@@ -100,14 +100,15 @@ CREATE TABLE marks (
 	detail TEXT NOT NULL, 
 	explanations TEXT NOT NULL, 
 	notes TEXT NOT NULL, 
+	visible BOOLEAN NOT NULL, 
 	CONSTRAINT pk_marks PRIMARY KEY (grading, position), 
 	CONSTRAINT fk_marks_grading FOREIGN KEY(grading) REFERENCES gradings (id) ON DELETE CASCADE
 )
  WITHOUT ROWID
 
 ;
-INSERT INTO "marks" VALUES(1,0,'test_a','one',1.5,1.5,'passed','','','','[]','[]');
-INSERT INTO "marks" VALUES(1,1,'test_b','one',0.0,1.5,'failed','message','hint','detail','["axis"]','["note"]');
+INSERT INTO "marks" VALUES(1,0,'test_a','one',1.5,1.5,'passed','','','','[]','[]',0);
+INSERT INTO "marks" VALUES(1,1,'test_b','one',0.0,1.5,'failed','message','hint','detail','["axis"]','["note"]',0);
 CREATE TABLE submissions (
 	id INTEGER NOT NULL, 
 	assignment TEXT NOT NULL, 
@@ -125,7 +126,7 @@ CREATE TABLE submissions (
 	CONSTRAINT fk_submissions_sha256 FOREIGN KEY(sha256) REFERENCES contents (sha256), 
 	CONSTRAINT uq_submissions_assignment_student_sha256 UNIQUE (assignment, student, sha256)
 );
-INSERT INTO "submissions" VALUES(1,'qkv','ada','aa','ada.ipynb',1,'2026-05-01 10:00:00.000000',0,'["a note"]','2026-11-29 23:51:04.790181',1,0);
+INSERT INTO "submissions" VALUES(1,'qkv','ada','aa','ada.ipynb',1,'2026-05-01 10:00:00.000000',0,'["a note"]','2026-11-30 00:15:04.761749',1,0);
 CREATE INDEX ix_decisions_assignment ON decisions (assignment);
 CREATE INDEX ix_decisions_student ON decisions (student);
 CREATE INDEX ix_executions_sha256 ON executions (sha256);

@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -187,8 +188,8 @@ def test_batch_that_fails_leaves_nothing_behind(store: Store) -> None:
     assert store.find_executions("qkv", "e1", ["aa"]) == {}
 
 
-def test_more_submissions_than_a_statement_takes_parameters_are_one_call(store: Store) -> None:
-    names = [f"{number:05}" for number in range(2500)]
+def test_more_submissions_than_one_statement_takes_are_one_call(store: Store) -> None:
+    names = [f"{number:05}" for number in range(1100)]
     store.save_submissions([receive(name, name) for name in names])
     store.save_submissions([receive(name, name) for name in names])
     save(store, *(build_result(name, executions={"": (b"x", 0.0)}) for name in names))
@@ -269,6 +270,21 @@ def test_missing_store_is_not_made_without_being_asked(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no store yet"):
         open_store(tmp_path / "no" / "grades.sqlite", create=False)
     assert not list(tmp_path.iterdir())
+
+
+def test_empty_database_is_not_filled_without_being_asked(new_place: Callable[[], str]) -> None:
+    place = new_place()
+    for _ in range(2):
+        with pytest.raises(StoreError, match="there is no store yet"):
+            open_store(place, create=False)
+
+
+def test_students_come_in_the_same_order_from_every_database(store: Store) -> None:
+    names = ["Zoe", "ada", "Élodie", "bob", "ADA"]
+    store.save_submissions([receive(name) for name in names])
+    save(store, build_result())
+    assert [each.student for each in store.list_submissions("qkv")] == sorted(names)
+    assert [each.submission.student for each in store.latest_grades("qkv")] == sorted(names)
 
 
 def test_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path) -> None:
