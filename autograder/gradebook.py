@@ -311,7 +311,7 @@ def _build_entry(source: Source, key: str) -> Entry:
 
 def build_stored_entry(stored: StoredSubmission) -> Entry:
     """A stored submission as an entry."""
-    return Entry(stored.student, stored.path, stored.sha256, stored.notes, stored.received, stored.late)
+    return Entry(stored.student, stored.path, stored.sha256, stored.notes, stored.received, stored.late, stored.lms_id)
 
 
 def _build_received(assignment: str, source: Source, key: str, data: bytes) -> Received:
@@ -324,6 +324,7 @@ def _build_received(assignment: str, source: Source, key: str, data: bytes) -> R
         attempt=source.attempt,
         received=source.received,
         late=source.late,
+        lms_id=source.id,
         notes=source.notes,
     )
 

@@ -1,6 +1,7 @@
 """How far an assignment is, and one submission's whole story; read from the store."""
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -90,12 +91,16 @@ def build_progress(course: Course, name: str, store: Store, finals: Finals, rost
 
 
 def _build_claim(each: StoredSubmission) -> Claim:
-    return Claim(each.student, received=each.received)
+    return Claim(each.student, each.lms_id, each.received)
 
 
 class Story(msgspec.Struct, frozen=True):
     """One student's submission, with all that led to its grade."""
 
+    student: str
+    """The id in the roster, or the name that the submission has."""
+    sharers: tuple[str, ...]
+    """Others for whom it counts."""
     submissions: tuple[StoredSubmission, ...]
     """Oldest first; the one that counts is `current`."""
     stored: StoredGrade | None
@@ -109,29 +114,52 @@ class Story(msgspec.Struct, frozen=True):
     decisions: tuple[Decision, ...]
 
 
-def read_story(course: Course, name: str, store: Store, finals: Finals, student: str) -> Story:
-    """The story of a student. `UsageError` with a near match when there is nothing."""
+def read_story(course: Course, name: str, store: Store, finals: Finals, roster: Roster | None, student: str) -> Story:
+    """The story of a student, or of the submission of a student's group. `UsageError` when there is nothing."""
     everything = store.list_submissions(name, current_only=False)
     known = {each.student for each in everything}
-    label = student if student in known else _find_label(known, finals, student)
+    person, label, sharers = _find_submission(student, [each for each in everything if each.current], finals, roster)
     if label is None:
-        raise UsageError(f"{student} has handed in nothing for {name}{suggest_near(student, known)}")
+        near = suggest_near(student, known)
+        raise UsageError(f"{student} has handed in nothing for {name}{near}; autograder status lists who is missing")
     own = sorted((each for each in everything if each.student == label), key=lambda each: each.recorded)
     stored = next(iter(store.latest_grades(name, label)), None)
-    final = finals.compute(stored.grade, build_stored_entry(stored.submission)) if stored else None
-    decisions = [each for each in store.list_decisions(name) if each.student in {label, finals.find_student(label)}]
+    final = finals.compute(stored.grade, build_stored_entry(stored.submission), person, sharers) if stored else None
+    about = {label, person, *sharers}
     environment = (store.find_description(stored.environment) if stored else None) or {}
     marking = (store.find_description(stored.marking) if stored else None) or {}
     executed = store.find_executed(name, stored.environment).get(stored.submission.sha256, ()) if stored else ()
     return Story(
-        tuple(own), stored, final, environment, marking, tuple(_list_outdated(course, name, environment, marking)),
-        tuple(sorted(each for each in executed if each != TOGETHER)), tuple(decisions),
-    )  # fmt: skip
+        student=person,
+        sharers=tuple(sharers),
+        submissions=tuple(own),
+        stored=stored,
+        final=final,
+        environment=environment,
+        marking=marking,
+        outdated=tuple(_list_outdated(course, name, environment, marking)),
+        executed=tuple(sorted(each for each in executed if each != TOGETHER)),
+        decisions=tuple(
+            each
+            for each in store.list_decisions(name)
+            if each.student in about or finals.find_student(each.student) in about
+        ),
+    )
 
 
-def _find_label(known: set[str], finals: Finals, student: str) -> str | None:
-    """The name that a submission of this student of the roster has."""
-    return next((each for each in sorted(known) if finals.find_student(each) == student), None)
+def _find_submission(
+    student: str, current: Sequence[StoredSubmission], finals: Finals, roster: Roster | None
+) -> tuple[str, str | None, Collection[str]]:
+    """For a student or the name of a submission: who that is, the name of the submission, who shares it."""
+    names = {each.student: finals.find_student(each.student, each.lms_id) for each in current}
+    person = names.get(student) or finals.find_student(student)
+    if roster is None or roster.find(person) is None:
+        return person, student if student in names else None, ()
+    turnout = find_turnout(roster, [_build_claim(each) for each in current])
+    place = {**turnout.own, **turnout.shared}.get(person)
+    if place is None:
+        return person, student if student in names else None, ()
+    return person, current[place].student, turnout.sharers.get(person, ())
 
 
 def _list_outdated(course: Course, name: str, environment: dict[str, Any], marking: dict[str, Any]) -> list[str]:

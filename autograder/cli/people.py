@@ -119,10 +119,12 @@ def show(
     """Tell one submission's whole story: what was handed in, how it was run and marked, each test, each decision."""
     from autograder.progress import read_story
     from autograder.report.story import build_story
+    from autograder.roster import read_roster
 
     loaded, name = choose_assignment(course, assignment)
     with open_results(loaded, store, create=False) as results:
-        story = read_story(loaded, name, results, build_finals(loaded, name, results), student)
+        finals = build_finals(loaded, name, results)
+        story = read_story(loaded, name, results, finals, read_roster(loaded), student)
     build_console().print(build_story(loaded.assignment(name), story))
 
 

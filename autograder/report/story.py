@@ -17,8 +17,9 @@ _DIGEST_SHOWN = 12
 
 def build_story(assignment: Assignment, story: Story) -> RenderableType:
     """What was handed in, where the marks come from, each test, each decision, the sum."""
-    current = next((each for each in story.submissions if each.current), story.submissions[-1])
-    lines = [Text(f"{show_safely(current.student)}: {assignment.title}", style="bold"), Text("")]
+    lines = [Text(f"{show_safely(story.student)}: {assignment.title}", style="bold")]
+    lines += [Text(f"shared with {show_safely(', '.join(story.sharers))}")] if story.sharers else []
+    lines.append(Text(""))
     lines += [_describe_submission(each) for each in story.submissions]
     if story.stored is None or story.final is None:
         lines.append(Text("It has not been graded yet; run autograder grade.", style="magenta"))

@@ -31,6 +31,7 @@ def forget(connection: Connection, student: str) -> Forgotten:
                 path="",
                 attempt=0,
                 received=None,
+                lms_id="",
                 notes=(),
                 forgotten=True,
             )

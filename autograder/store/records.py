@@ -22,6 +22,8 @@ class Received(msgspec.Struct, frozen=True):
     """When the LMS received it, with its time zone."""
     late: bool | None = None
     """What the LMS says; None where it says nothing."""
+    lms_id: str = ""
+    """What the LMS knows the student by."""
     notes: tuple[str, ...] = ()
 
 
@@ -35,6 +37,7 @@ class StoredSubmission(msgspec.Struct, frozen=True):
     attempt: int
     received: datetime | None
     late: bool | None
+    lms_id: str
     notes: tuple[str, ...]
     recorded: datetime
     """When the store first got it."""

@@ -68,6 +68,7 @@ def save_submissions(connection: Connection, received: Sequence[Received]) -> No
                 "attempt": each.attempt,
                 "received": each.received,
                 "late": each.late,
+                "lms_id": each.lms_id,
                 "notes": each.notes,
                 "recorded": now,
                 "current": counting[each.assignment, each.student] == each.sha256,

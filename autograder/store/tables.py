@@ -48,6 +48,7 @@ submissions = Table(
     Column("attempt", Integer, nullable=False),
     Column("received", Instant),
     Column("late", Boolean),
+    Column("lms_id", Text, nullable=False),  # what the LMS knows the student by
     Column("notes", Texts, nullable=False),
     Column("recorded", Instant, nullable=False),
     Column("current", Boolean, nullable=False),

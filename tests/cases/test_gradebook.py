@@ -263,6 +263,19 @@ def test_status_says_who_is_missing_and_what_could_not_be_graded(school: School)
     assert any(line.startswith("not in the roster (1): dan is not in the roster") for line in lines)
 
 
+def test_a_group_shares_the_submission_of_one_and_each_has_a_story(school: School) -> None:
+    (school.folder / "students.csv").write_text("id,name,group\nada,Ada,A\ndia,Dia,A\nbob,Bob,\ncem,Cem,\n")
+    school.grade()
+    assert "missing" not in school.call("status").stdout
+    school.call("mark", "ada", "shared-key", "1")
+    school.call("mark", "ada", "head-size", "2", "--override", "--why", "she said so")
+    dia = school.call("show", "dia").stdout
+    assert "shared with ada" in dia
+    assert "ada.ipynb" in dia
+    assert "Score: 14 / 15, 1 pending" in dia, "written points are for the text, an override is for one person"
+    assert "Score: 11 / 15, 1 pending" in school.call("show", "ada").stdout
+
+
 def test_a_person_who_is_forgotten_is_gone_from_the_disk(school: School) -> None:
     school.hand_in("secretive-name", {"head-size": "n_params = 7\nmark = 'the-words-of-one-person'"})
     school.grade()

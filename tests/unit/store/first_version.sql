@@ -118,6 +118,7 @@ CREATE TABLE submissions (
 	attempt INTEGER NOT NULL, 
 	received DATETIME, 
 	late BOOLEAN, 
+	lms_id TEXT NOT NULL, 
 	notes TEXT NOT NULL, 
 	recorded DATETIME NOT NULL, 
 	current BOOLEAN NOT NULL, 
@@ -126,7 +127,7 @@ CREATE TABLE submissions (
 	CONSTRAINT fk_submissions_sha256 FOREIGN KEY(sha256) REFERENCES contents (sha256), 
 	CONSTRAINT uq_submissions_assignment_student_sha256 UNIQUE (assignment, student, sha256)
 );
-INSERT INTO "submissions" VALUES(1,'qkv','ada','aa','ada.ipynb',1,'2026-05-01 10:00:00.000000',0,'["a note"]','2026-11-30 00:15:04.761749',1,0);
+INSERT INTO "submissions" VALUES(1,'qkv','ada','aa','ada.ipynb',1,'2026-05-01 10:00:00.000000',0,'4711','["a note"]','2026-11-30 00:15:04.761749',1,0);
 CREATE INDEX ix_decisions_assignment ON decisions (assignment);
 CREATE INDEX ix_decisions_student ON decisions (student);
 CREATE INDEX ix_executions_sha256 ON executions (sha256);

@@ -107,6 +107,7 @@ def upgrade() -> None:
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("received", sa.DateTime(timezone=True), nullable=True),
         sa.Column("late", sa.Boolean(), nullable=True),
+        sa.Column("lms_id", sa.Text(), nullable=False),
         sa.Column("notes", sa.Text(), nullable=False),
         sa.Column("recorded", sa.DateTime(timezone=True), nullable=False),
         sa.Column("current", sa.Boolean(), nullable=False),
