@@ -104,7 +104,7 @@ def _run_in_process(attack: Attack, course: Course, folder: Path) -> str:
         "cells": [(cell.source, bool(cell.exercises)) for cell in program.cells],
         "neighbour": secrets.token_hex(16),
     }
-    return _run_order("grader.py", order, folder, 4 * PATIENCE / 2.5 if attack.bites == "endless" else 60)
+    return _run_order("grader.py", order, folder, PATIENCE + 1.5 if attack.bites == "endless" else 60)
 
 
 def _run_trusting_host(attack: Attack, course: Course, folder: Path) -> str:

@@ -5,7 +5,7 @@ import random
 import time
 from pathlib import Path
 
-from ..escapes.conftest import FULL
+from ..escapes.attacks import FULL
 from .command import JOBS, Command, Ended
 from .conftest import SIZE
 from .submissions import TIMES, Entry, build_entries, copy_course, write_entries
