@@ -55,7 +55,7 @@ class Outcome(msgspec.Struct, frozen=True):
 class Grader:
     """Grades submissions of one assignment: one sandbox and one marking session. A context manager."""
 
-    def __init__(self, course: Course, assignment: str, mode: SandboxMode = SandboxMode.AUTO) -> None:
+    def __init__(self, course: Course, assignment: str, mode: SandboxMode | None = None) -> None:
         self.course = course
         self.mode = mode
         self.name = assignment

@@ -10,6 +10,8 @@ import shutil
 import signal
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from . import minder, users, walls, wire
@@ -17,6 +19,22 @@ from .stage import Stage
 from .student import be_student, report_fault
 
 _SWEEP_SECONDS = 8.0
+
+
+@contextmanager
+def lend_home() -> Iterator[None]:
+    """A home while modules are imported, which may write there and believe what they read there."""
+    with tempfile.TemporaryDirectory(prefix="autograder-") as home:
+        _move_home(home)
+        yield
+    _move_home("/nonexistent")
+
+
+def _move_home(folder: str) -> None:
+    for name in ("HOME", "TMPDIR", "MPLCONFIGDIR", "IPYTHONDIR"):
+        os.environ[name] = folder
+    # It remembers what TMPDIR was.
+    tempfile.tempdir = None
 
 
 class KeeperMaker:
@@ -36,7 +54,7 @@ class KeeperMaker:
     def start(self, pipes: tuple[int, int]) -> tuple[int, int]:
         """The keeper's pid and pidfd."""
         self._lease = users.take_lease() if self._own_user else None
-        self._folder = tempfile.mkdtemp(prefix="autograder-", dir="/tmp" if self._own_user else None)
+        self._folder = tempfile.mkdtemp(prefix="autograder-", dir="/tmp")
         if self._lease is not None:
             self._lease.note_folder(self._folder)
             os.chown(self._folder, self._lease.uid, self._lease.uid)
@@ -74,9 +92,7 @@ class KeeperMaker:
 
     def _enter_student(self, pipes: tuple[int, int], uid: int | None) -> None:
         os.chdir(self._folder)
-        for name in ("HOME", "TMPDIR", "MPLCONFIGDIR", "IPYTHONDIR"):
-            os.environ[name] = self._folder
-        tempfile.tempdir = None
+        _move_home(self._folder)
         walls.end_with_parent(signal.SIGKILL)
         if uid is None:
             # The processes of a whole desktop count here, so that a limit for them would be an accident.

@@ -11,6 +11,7 @@ when nothing of the submission is left; how the host ends it, its mode says (`sa
 import os
 import socket
 import sys
+from contextlib import nullcontext
 from typing import Protocol
 
 import msgspec
@@ -34,7 +35,8 @@ def serve(settings: wire.Settings) -> None:
     if settings.mode == "nested" and (fault := nested.find_fault(settings)):
         os.write(settings.control, b"n" + fault.encode()[:500])
         return
-    stage = Stage(settings)
+    with keeper.lend_home() if settings.mode in ("user", "none") else nullcontext():
+        stage = Stage(settings)
     if settings.mode == "single":
         single.serve_one(stage)
     maker: Maker = nested.NestedMaker(stage) if settings.mode == "nested" else keeper.KeeperMaker(stage)

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import socket
 from typing import NoReturn
 
@@ -17,6 +18,9 @@ def serve_one(stage: Stage) -> NoReturn:
     """
     walls.enter_sole_init()
     minder.catch_signals()
+    # What the imports left there.
+    for entry in os.scandir("/tmp"):
+        shutil.rmtree(entry.path) if entry.is_dir() else os.unlink(entry.path)
     stage.control.send(b"r")
     data, fds, _, _ = socket.recv_fds(stage.control, 1, 2)
     if not data:

@@ -46,9 +46,15 @@ def check_access(course_folder: Path, packages: Sequence[str]) -> None:
         )
 
 
-def check_submissions(paths: Iterable[Path]) -> None:
-    """`SandboxUnavailable` when the submissions of others could be read by student code; one alone is its own."""
-    different = sorted({str(path.resolve()) for path in paths})
+def check_files(submissions: Iterable[Path], store: str | None) -> None:
+    """`SandboxUnavailable` when submissions of others, or results, could be read by student code.
+
+    A submission that is graded alone is its own reader. store: a file or the address of a database.
+    """
+    require_root()
+    if store is not None and (found := find_readable([str(Path(store).resolve())])):
+        raise SandboxUnavailable(f"{found[0]} could be read by student code in the mode user; chmod 600 {found[0]}")
+    different = sorted({str(path.resolve()) for path in submissions})
     if len(different) > 1 and (found := find_readable(different)):
         raise SandboxUnavailable(
             f"{found[0]} could be read by student code of other submissions in the mode user; "

@@ -94,10 +94,10 @@ class Sole(msgspec.Struct, frozen=True):
     disable_userns: bool
 
 
-def build_environment(home: str = "/tmp") -> dict[str, str]:
+def build_environment() -> dict[str, str]:
     """The whole environment of a guest."""
     facts = {name: os.environ[name] for name in _MACHINE_FACTS if name in os.environ}
-    return _ENVIRONMENT | {"HOME": home, "MPLCONFIGDIR": home, "IPYTHONDIR": home} | facts
+    return _ENVIRONMENT | facts
 
 
 def find_python() -> str:

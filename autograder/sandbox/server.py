@@ -96,7 +96,12 @@ def start_server(
     def build_argv(settings: int) -> list[str]:
         return [find_python(), *PYTHON_FLAGS, _OPEN_START, str(settings), str(GUEST), *packages]
 
-    return ForkServer(build_argv, build_settings, build_environment(), signal.SIGTERM)
+    return ForkServer(build_argv, build_settings, _build_open_environment(), signal.SIGTERM)
+
+
+def _build_open_environment() -> dict[str, str]:
+    """Without a wall `/tmp` is everybody's: nothing there may be believed. The guest makes homes of its own."""
+    return {name: "/nonexistent" if value == "/tmp" else value for name, value in build_environment().items()}
 
 
 class ForkServer:

@@ -16,7 +16,7 @@ from autograder.guest import wire
 from autograder.records import Ending, Execution, Program
 from autograder.sandbox.cgroup import Groups
 from autograder.sandbox.exchange import Exchange
-from autograder.sandbox.modes import UNWALLED, SandboxMode
+from autograder.sandbox.modes import UNWALLED, SandboxMode, read_mode
 from autograder.sandbox.plan import build_job
 from autograder.sandbox.processes import read_pid
 from autograder.sandbox.progress import InputSet, Progress
@@ -29,6 +29,7 @@ class Session:
 
     cells: sources of the released notebook, compiled once, since most submissions carry them unchanged.
     lesson: the names that an input set gives.
+    mode: how student code is kept apart; else what the environment says (`modes.read_mode`).
     """
 
     def __init__(
@@ -37,13 +38,13 @@ class Session:
         assignment: Assignment,
         cells: Sequence[str] = (),
         lesson: Sequence[str] = (),
-        mode: SandboxMode = SandboxMode.AUTO,
+        mode: SandboxMode | None = None,
     ) -> None:
         self._folder = course_folder
         self._assignment = assignment
         self._cells = tuple(cells)
         self._lesson = tuple(lesson)
-        self._mode = mode
+        self._mode = mode or read_mode()
         self._server: Server | None = None
         self._groups: Groups | None = None
 
