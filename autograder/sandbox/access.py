@@ -58,7 +58,7 @@ def check_files(submissions: Iterable[Path], store: str | None) -> None:
     if len(different) > 1 and (found := find_readable(different)):
         raise SandboxUnavailable(
             f"{found[0]} could be read by student code of other submissions in the mode user; "
-            f"chmod 700 {os.path.dirname(found[0])}"
+            f"chmod 700 {os.path.commonpath(different)}"
         )
 
 
