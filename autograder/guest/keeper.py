@@ -67,6 +67,8 @@ class KeeperMaker:
         """A keeper that was killed leaves its work to the server."""
         if os.WIFSIGNALED(status):
             self._sweep()
+        # Ended processes of the submission that its keeper had no time to take leave of.
+        minder.reap(0)
         if self._lease is not None:
             self._lease.release()
 

@@ -123,6 +123,7 @@ def sweep_user(uid: int, folder: str, seconds: float) -> bool:
             _kill_all(uid)
         minder.reap(0)
         time.sleep(0.001)
+    minder.reap(0)
     if folder:
         shutil.rmtree(folder, ignore_errors=True)
     for place in list_places():

@@ -10,29 +10,34 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from autograder.course import Assignment, Exercise, Limits
 from autograder.records import Cell, Ending, Execution, Program
 from autograder.sandbox.modes import SandboxMode
 from autograder.sandbox.session import Session
-from autograder.sandbox.watch import build_budget
+from autograder.sandbox.watch import Budget, build_budget
 
 from .differences import MODES, NONE, USER
 from .open_python import open_python
 
 LIMITS = Limits(
-    cell_wall_seconds=2,
-    cell_cpu_seconds=0.6,
-    wall_seconds=20,
-    cpu_seconds=5,
-    memory_bytes=256 * 2**20,
+    cell_wall_seconds=60,
+    cell_cpu_seconds=20,
+    wall_seconds=240,
+    cpu_seconds=80,
+    memory_bytes=768 * 2**20,
     processes=12,
     disk_bytes=2 * 2**20,
     files=64,
     output_bytes=2**16,
     answer_bytes=2**16,
 )
+"""Times that nothing reaches by being slow; what a time limit must end gets `TIGHT`."""
+
+TIGHT = Budget(wall=60, cpu=20, cell_wall=2, cell_cpu=0.6)
+
 INPUT_SETS: list[tuple[int, dict[str, Any]]] = [(seed, {"n": seed + 40}) for seed in (1, 2)]
 HONEST = "value = n * 2\nassert value"
 
@@ -54,10 +59,11 @@ class Room:
     def open_session(self) -> Session:
         return Session(self.folder, self.assignment, mode=SandboxMode(self.mode))
 
-    def run(self, code: str, session: Session | None = None) -> Execution:
+    def run(self, code: str, session: Session | None = None, budget: Budget | None = None) -> Execution:
         """A submission whose second exercise holds this code."""
         cells = (Cell(0, "a = n + 1", ("a",)), Cell(1, code, ("b",)), Cell(2, "c = n + 3", ("c",)))
-        return (session or self.session).execute(Program(cells), INPUT_SETS, build_budget(self.assignment))
+        budget = msgspec.structs.replace(budget) if budget else build_budget(self.assignment)
+        return (session or self.session).execute(Program(cells), INPUT_SETS, budget)
 
     def ask(self, code: str, session: Session | None = None) -> Any:
         """What code that binds `told` found out in the pass as submitted."""
@@ -83,7 +89,7 @@ def mode(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     if name == USER and os.geteuid() != 0:
         pytest.skip("only root can make a user for each submission")
-    if name != NONE and name != USER and shutil.which("bwrap") is None:
+    if name not in (NONE, USER) and shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed here")
     return name
 

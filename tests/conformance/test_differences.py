@@ -23,25 +23,22 @@ except OSError:
 """
 
 FORKS = """
-import os, time
+import subprocess
 made = []
 try:
     for _ in range(30):
-        pid = os.fork()
-        if pid == 0:
-            time.sleep(1000)
-        made.append(pid)
+        made.append(subprocess.Popen(['/usr/bin/sleep', '1000']))
     told = 'allowed'
 except OSError:
     told = 'refused'
-for pid in made:
-    os.kill(pid, 9)
-    os.waitpid(pid, 0)
+for process in made:
+    process.kill()
+    process.wait()
 """
 
 PROBES = {
     "what /proc says about the machine": "import os\ntold = 'seen' if os.path.exists('/proc/meminfo') else 'hidden'",
-    "processes of the machine": f"import os\ntold = 'listed' if os.path.exists('/proc/{os.getpid()}/cmdline') else 'hidden'",
+    "processes of the machine": f"import os\ntold = 'listed' if os.path.exists('/proc/{os.getpid()}') else 'hidden'",
     "files that every user may read": "import os\ntold = 'seen' if os.access(OPEN_FILE, os.R_OK) else 'hidden'",
     "processes over the limit": FORKS,
     "a socket": "import socket\ntry:\n    socket.socket()\n    told = 'allowed'\nexcept OSError:\n    told = 'refused'",

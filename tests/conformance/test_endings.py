@@ -4,7 +4,7 @@ import pytest
 
 from autograder.records import Ending
 
-from .conftest import INPUT_SETS, Room
+from .conftest import INPUT_SETS, TIGHT, Room
 from .differences import NONE
 
 ENDINGS = {
@@ -19,7 +19,7 @@ ENDINGS = {
     ),
     "memory": ("hoard = []\nwhile True: hoard.append(bytearray(2**24))", {Ending.OUT_OF_MEMORY}),
     "memory of many": (
-        "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        hoard = bytearray(150 * 2**20)\n"
+        "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        hoard = bytearray(220 * 2**20)\n"
         "        time.sleep(1000)\ntime.sleep(1000)",
         {Ending.OUT_OF_MEMORY},
     ),
@@ -46,7 +46,7 @@ def test_an_ending_costs_its_own_exercise_alone(room: Room, name: str) -> None:
     if name == "fork bomb" and room.mode == NONE:
         pytest.skip("mode none has no limit on processes")
     code, endings = ENDINGS[name]
-    execution = room.run(code)
+    execution = room.run(code, budget=TIGHT if Ending.TIMEOUT in endings else None)
     room.assert_others_right(execution)
     assert room.read_ending(execution)[0] in endings, room.read_ending(execution)
     assert [each.answers.get("b") for each in execution.passes] == [None, None]
