@@ -66,7 +66,7 @@ class KeeperMaker:
     def finish(self, status: int) -> None:
         """A keeper that was killed leaves its work to the server."""
         if os.WIFSIGNALED(status):
-            self._sweep()
+            self._sweep(was_killed=True)
         # Ended processes of the submission that its keeper had no time to take leave of.
         minder.reap(0)
         if self._lease is not None:
@@ -104,10 +104,16 @@ class KeeperMaker:
             walls.write_text("/proc/self/oom_score_adj", "1000")
             walls.enter_student(pipes, self._stage.limits, self._stage.settings.filter, uid)
 
-    def _sweep(self) -> bool:
-        """End all processes of the submission and remove its files; whether nothing is left."""
+    def _sweep(self, *, was_killed: bool = False) -> bool:
+        """End all processes of the submission and remove its files; whether nothing is left.
+
+        was_killed: the keeper cannot do it itself any more.
+        """
         if self._lease is not None:
-            return users.sweep_user(self._lease.uid, self._folder, _SWEEP_SECONDS)
+            # All processes of the user descend from the keeper, and orphans come back to it.
+            gone = not (minder.has_children() or was_killed) or users.end_processes(self._lease.uid, _SWEEP_SECONDS)
+            users.remove_files(self._lease.uid, self._folder)
+            return gone
         end = time.monotonic() + _SWEEP_SECONDS
         while (left := _list_descendants(os.getpid())) and time.monotonic() < end:
             for pid in left:

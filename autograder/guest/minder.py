@@ -60,6 +60,15 @@ def reap(student: int) -> int | None:
             code = _build_code(status)
 
 
+def has_children() -> bool:
+    """Whether there are children, ended ones included that are not reaped."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
 def _build_code(status: int) -> int:
     number = os.waitstatus_to_exitcode(status)
     return 64 - number if number < 0 else min(number, 1)

@@ -95,7 +95,8 @@ def sweep_stale(seconds: float) -> None:
     """Clean up after users whose keepers and servers were killed."""
     for name in os.listdir(_LEASES) if _LEASES.is_dir() else ():
         lease = _lock(int(name)) if name.isdecimal() and int(name) in UIDS else None
-        if lease is not None and sweep_user(lease.uid, lease.read_folder(), seconds):
+        if lease is not None and end_processes(lease.uid, seconds):
+            remove_files(lease.uid, lease.read_folder())
             lease.release()
 
 
@@ -114,8 +115,8 @@ def list_processes(uid: int) -> list[int]:
     return found
 
 
-def sweep_user(uid: int, folder: str, seconds: float) -> bool:
-    """End all processes of a user and remove all files; whether nothing is left after so long."""
+def end_processes(uid: int, seconds: float) -> bool:
+    """End all processes of a user; whether none is left after so long."""
     end = time.monotonic() + seconds
     while (left := list_processes(uid)) and time.monotonic() < end:
         killer = os.fork()
@@ -124,6 +125,11 @@ def sweep_user(uid: int, folder: str, seconds: float) -> bool:
         minder.reap(0)
         time.sleep(0.001)
     minder.reap(0)
+    return not left
+
+
+def remove_files(uid: int, folder: str) -> None:
+    """Remove a user's folder, and what it owns in places that are open to all."""
     if folder:
         shutil.rmtree(folder, ignore_errors=True)
     for place in list_places():
@@ -132,7 +138,6 @@ def sweep_user(uid: int, folder: str, seconds: float) -> bool:
                 shutil.rmtree(entry.path, ignore_errors=True)
             else:
                 Path(entry.path).unlink(missing_ok=True)
-    return not left
 
 
 def _kill_all(uid: int) -> None:
