@@ -1,4 +1,4 @@
-"""What a submission costs in each sandbox mode, on the solution notebook: .venv/bin/python benchmarks/modes.py [MODE ...]
+"""What a submission costs in each sandbox mode, on the solution notebook: python benchmarks/modes.py [MODE ...]
 
 Modes take turns within one run, so that a busy machine is as busy for each of them.
 """

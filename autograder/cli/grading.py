@@ -159,6 +159,10 @@ def regrade(
     from autograder.gradebook import Gradebook
 
     loaded, name = choose_assignment(course, assignment)
+    if sandbox is SandboxMode.USER:
+        from autograder.sandbox.access import check_files
+
+        check_files([], store)
     output = keep_stdout() if json else None
     began = time.monotonic()
     with (

@@ -1,6 +1,7 @@
 """Mode `user` refuses to start where student code could read what it must not, or could not read what it must."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -137,3 +138,30 @@ def test_command_line_in_mode_none_warns_and_notes_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("WARNING: --sandbox none") == 1
     assert "It was run without a sandbox" in done.stdout
+
+
+DOCKER_CAPABILITIES = (
+    "chown dac_override fsetid fowner mknod net_raw setgid setuid setfcap setpcap net_bind_service sys_chroot kill "
+    "audit_write"
+).split()
+"""What root has in a container that was started without any option."""
+
+
+@as_root
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv of util-linux is not installed here")
+def test_mode_user_works_with_the_rights_of_a_plain_container(tmp_path: Path) -> None:
+    code = (
+        "from autograder.sandbox.modes import SandboxMode; from autograder.sandbox.trials import try_mode; "
+        "print([try_mode(SandboxMode.USER), try_mode(SandboxMode.NESTED) is None])"
+    )
+    bounding = ",".join(["-all", *(f"+{name}" for name in DOCKER_CAPABILITIES)])
+    with open_python():
+        done = subprocess.run(
+            ["setpriv", "--inh-caps=-all", f"--bounding-set={bounding}", sys.executable, "-c", code],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    # Root that may not mount builds no wall of namespaces, and that is what mode user is for.
+    assert done.stdout == "[None, False]\n", done.stderr
