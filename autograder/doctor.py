@@ -3,19 +3,26 @@
 `examine_machine` looks and tries; the `classify_*` functions judge what was found and are pure.
 """
 
-import ctypes
-import importlib
-import importlib.metadata
 import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import msgspec
+
+from autograder.machine import (
+    INNER_TRIAL,
+    Trial,
+    find_binding,
+    find_container_signs,
+    find_libseccomp,
+    find_version,
+    read_bubblewrap_version,
+    read_namespace_settings,
+    run_trial,
+)
 
 OLDEST_KERNEL = (5, 14)
 """From here on process limits are counted for each user namespace."""
@@ -23,15 +30,6 @@ OLDEST_PYTHON = (3, 11)
 OLDEST_BUBBLEWRAP = (0, 6)
 """The first with `--size`, the cap on a tmpfs."""
 OLDEST_PACKAGES: Mapping[str, tuple[int, ...]] = {"numpy": (2,), "ipython": (9,), "pytest": (8, 3)}
-TRIAL_UID = 61001
-"""Who starts the trial when root asks: the sandbox never runs with host uid 0 either."""
-TRIAL_SECONDS = 20
-
-NAMESPACE_SETTINGS = {
-    "user.max_user_namespaces": Path("/proc/sys/user/max_user_namespaces"),
-    "kernel.unprivileged_userns_clone": Path("/proc/sys/kernel/unprivileged_userns_clone"),
-    "kernel.apparmor_restrict_unprivileged_userns": Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
-}
 
 LINUX_ELSEWHERE = (
     "grading needs Linux: use a Linux virtual machine (Lima, UTM, Multipass), WSL2 on Windows, "
@@ -58,7 +56,13 @@ this container may not make namespaces. Start it with
     --security-opt systempaths=unconfined ...
 or with rootless podman:
   podman run --security-opt seccomp=unconfined --security-opt unmask=ALL ...
-or grade in a virtual machine; the options take the container's own wall down, so let it do nothing else"""
+or grade in a virtual machine; the options take the container's own wall down, so let it do nothing else.
+A grader that is root in the container can do without namespaces: autograder grade --sandbox user ..."""
+SLOWER = "with a bubblewrap of its own for every submission, which is as safe and slower; see above for what is missing"
+USER_ADVICE = (
+    "give that option, or set AUTOGRADER_SANDBOX=user; let the container do nothing else, and see docs/sandbox.md for "
+    "what this mode does not promise"
+)
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -69,13 +73,6 @@ class Finding(msgspec.Struct, frozen=True):
     """True: as it must be. False: grading cannot run here. None: no hindrance, but worth knowing."""
     found: str
     advice: str = ""
-
-
-class Trial(msgspec.Struct, frozen=True):
-    """How a trial command ended. `status` is None when it could not be started or did not end in time."""
-
-    status: int | None
-    text: str
 
 
 def can_grade(findings: Iterable[Finding]) -> bool:
@@ -89,10 +86,10 @@ def get_exit_status(findings: Iterable[Finding]) -> int:
 
 
 def examine_machine() -> list[Finding]:
-    """Look at this machine and try the sandbox's two walls for real. Takes well under a second."""
+    """Look at this machine, try the sandbox's walls and run a cell in each mode. Takes some seconds."""
     system = classify_system(platform.system(), platform.machine())
     python = classify_python(sys.version_info[:3])
-    packages = [classify_package(name, _find_version(name)) for name in OLDEST_PACKAGES]
+    packages = [classify_package(name, find_version(name)) for name in OLDEST_PACKAGES]
     if not system.ok:
         return [system, python, *packages]
     bubblewrap = shutil.which("bwrap")
@@ -100,19 +97,23 @@ def examine_machine() -> list[Finding]:
     inner = run_trial(bubblewrap, INNER_TRIAL)
     signs = find_container_signs()
     works = outer.status == 0 and inner.status == 0
+    walls = [
+        classify_bubblewrap(read_bubblewrap_version(bubblewrap)),
+        *classify_namespaces(read_namespace_settings(), works),
+        classify_container(signs, works),
+        classify_outer_trial(outer, bool(signs)),
+        classify_inner_trial(outer, inner, bool(signs)),
+    ]
+    faults = try_modes()
     return [
         system,
         classify_kernel(platform.release()),
         python,
         *packages,
-        classify_bubblewrap(_read_bubblewrap_version(bubblewrap)),
-        classify_libseccomp(_find_libseccomp(), _find_binding()),
-        *classify_namespaces(read_namespace_settings(), works),
-        classify_container(signs, works),
-        classify_outer_trial(outer, bool(signs)),
-        classify_inner_trial(outer, inner, bool(signs)),
+        classify_libseccomp(find_libseccomp(), find_binding()),
+        *soften(walls, faults),
         classify_limiter(),
-        run_sandbox(works),
+        *classify_modes(faults),
     ]
 
 
@@ -256,59 +257,6 @@ def _describe_trial(trial: Trial) -> str:
     return f"{ending}: {lines[-1].strip()}" if lines else ending
 
 
-INNER_TRIAL = [
-    "/usr/bin/unshare", "--user", "--map-root-user", "--pid", "--mount", "--ipc", "--uts", "--cgroup", "--fork",
-    "/bin/sh", "-c",
-    "mount -t proc -o subset=pid,nosuid,nodev proc /proc && "
-    "mount -t tmpfs -o size=1m,nr_inodes=16,nosuid,nodev tmpfs /tmp",
-]  # fmt: skip
-
-
-def build_trial_command(bubblewrap: str, command: Iterable[str]) -> list[str]:
-    """Bubblewrap with the flags of the sandbox's outer wall, around a command from `/usr`."""
-    system: list[str] = ["--ro-bind", "/usr", "/usr"]
-    for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
-        path = Path(name)
-        if path.is_symlink():
-            system += ["--symlink", str(path.readlink()), name]
-        elif path.is_dir():
-            system += ["--ro-bind", name, name]
-    return [
-        bubblewrap, "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts",
-        "--unshare-cgroup-try", "--uid", "1000", "--gid", "1000", "--die-with-parent", "--new-session", "--clearenv",
-        *system, "--dev-bind", "/dev/null", "/dev/null", "--size", "1048576", "--perms", "0700", "--tmpfs", "/tmp",
-        "--proc", "/proc", "--remount-ro", "/", "--cap-drop", "ALL", "--", *command,
-    ]  # fmt: skip
-
-
-def run_trial(bubblewrap: str | None, command: Iterable[str]) -> Trial:
-    """Run a command inside bubblewrap as the sandbox would: never as host uid 0, with an empty environment."""
-    if bubblewrap is None:
-        return Trial(None, "bubblewrap is not installed")
-    uid = TRIAL_UID if os.geteuid() == 0 else None
-    groups: list[int] | None = [] if os.geteuid() == 0 else None
-    try:
-        done = subprocess.run(
-            build_trial_command(bubblewrap, command),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env={},
-            cwd="/",
-            user=uid,
-            group=uid,
-            extra_groups=groups,
-            timeout=TRIAL_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return Trial(None, f"did not end within {TRIAL_SECONDS} s")
-    except OSError as error:
-        return Trial(None, f"{bubblewrap}: {error.strerror}")
-    return Trial(done.returncode, done.stderr)
-
-
 def classify_limiter() -> Finding:
     """What limits memory and processes of a submission as a whole."""
     from autograder.sandbox.cgroup import look_here
@@ -318,93 +266,41 @@ def classify_limiter() -> Finding:
     return Finding("limits", None if advice else True, found, advice)
 
 
-def run_sandbox(worth_trying: bool) -> Finding:
-    """The whole sandbox, for real: one cell, one answer."""
-    name = "trial: a cell in the sandbox"
-    if not worth_trying:
-        return Finding(name, None, "not tried, because a wall cannot be built")
+def try_modes() -> dict[str, str | None]:
+    """Why each mode that has a wall does not work here, None where it does; those that need root only as root."""
     # Imported here: on other systems than Linux these modules do not even load, and this command must.
-    from autograder.course import Assignment, Exercise
-    from autograder.errors import SandboxError
-    from autograder.records import Cell, Program
-    from autograder.sandbox.session import Session
-    from autograder.sandbox.watch import build_budget
+    from autograder.sandbox.modes import SandboxMode
+    from autograder.sandbox.trials import try_mode
 
-    exercise = Exercise(id="doctor", title="doctor", answers={"pulse": "whole number"})
-    assignment = Assignment(title="doctor", seeds=(0, 1), exercises=(exercise,))
-    program = Program((Cell(0, "import numpy as np\npulse = int(np.arange(4).sum())", ("doctor",)),))
-    try:
-        with Session(Path("/"), assignment) as session:
-            execution = session.execute(program, [(seed, {}) for seed in assignment.seeds], build_budget(assignment))
-    except SandboxError as error:
-        return Finding(name, False, str(error), "see the findings above; if they are all well, please report this")
-    answers = [one_pass.answers.get("pulse") for one_pass in execution.passes]
-    if answers != [6, 6]:
-        return Finding(name, False, f"its answers were {answers}", "NumPy does not work inside; please report this")
-    return Finding(name, True, "works")
+    modes = [SandboxMode.NESTED, SandboxMode.SINGLE] + [SandboxMode.USER] * (os.geteuid() == 0)
+    return {mode.value: try_mode(mode) for mode in modes}
 
 
-def read_namespace_settings() -> dict[str, str | None]:
-    """The kernel's settings about user namespaces; None for those that this kernel does not have."""
-    return {name: _read_text(path) for name, path in NAMESPACE_SETTINGS.items()}
+def classify_modes(faults: Mapping[str, str | None]) -> list[Finding]:
+    """What `try_modes` found out, and what follows for grading."""
+    findings = []
+    for mode in ("nested", "single", "user"):
+        if mode not in faults:
+            findings.append(Finding(f"mode {mode}", None, "not tried, because it needs root"))
+        elif (fault := faults[mode]) is None:
+            findings.append(Finding(f"mode {mode}", True, "works"))
+        else:
+            findings.append(Finding(f"mode {mode}", None, fault))
+    works = [mode for mode in ("nested", "single", "user") if faults.get(mode, "") is None]
+    if "nested" in works:
+        verdict = Finding("grading", True, "works")
+    elif "single" in works:
+        verdict = Finding("grading", True, f"works, {SLOWER}")
+    elif "user" in works:
+        verdict = Finding("grading", None, "works with --sandbox user only", USER_ADVICE)
+    else:
+        advice = "see the findings above; if they are all well, please report this"
+        verdict = Finding("grading", False, "no mode works here", advice)
+    return [*findings, verdict]
 
 
-def find_container_signs(root: Path = Path("/"), environment: Mapping[str, str] = os.environ) -> list[str]:
-    """What speaks for running in a container: marker files, the control groups of process 1, a variable."""
-    signs = [f"/{name}" for name in (".dockerenv", "run/.containerenv") if (root / name).exists()]
-    groups = _read_text(root / "proc/1/cgroup") or ""
-    match = re.search(r"docker|kubepods|containerd|libpod|/lxc", groups)
-    if match:
-        signs.append(f"control group {match[0].strip('/')}")
-    if environment.get("container"):
-        signs.append(f"container={environment['container']}")
-    return signs
-
-
-def _read_text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return None
-
-
-def _find_version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _read_bubblewrap_version(bubblewrap: str | None) -> str | None:
-    if bubblewrap is None:
-        return None
-    try:
-        done = subprocess.run(
-            [bubblewrap, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
-
-
-def _find_binding() -> str | None:
-    """The version of pyseccomp if it can be imported; it looks for the library by itself and may not find it."""
-    try:
-        importlib.import_module("pyseccomp")
-    except (ImportError, RuntimeError, OSError):
-        return None
-    return _find_version("pyseccomp")
-
-
-class _SeccompVersion(ctypes.Structure):
-    _fields_ = (("major", ctypes.c_uint), ("minor", ctypes.c_uint), ("micro", ctypes.c_uint))
-
-
-def _find_libseccomp() -> tuple[int, int, int] | None:
-    try:
-        library = ctypes.CDLL("libseccomp.so.2")
-        library.seccomp_version.restype = ctypes.POINTER(_SeccompVersion)
-        version = library.seccomp_version().contents
-    except (OSError, AttributeError, ValueError):
-        return None
-    return version.major, version.minor, version.micro
+def soften(findings: Iterable[Finding], faults: Mapping[str, str | None]) -> list[Finding]:
+    """Findings about walls, none of which is a hindrance where a mode works."""
+    if all(fault is not None for fault in faults.values()):
+        return list(findings)
+    return [msgspec.structs.replace(each, ok=None) if each.ok is False else each for each in findings]

@@ -15,6 +15,7 @@ import numpy as np
 
 from autograder.course import Course
 from autograder.marking.reference import InputSet, build_input_sets, load_reference
+from autograder.sandbox.modes import SandboxMode, read_mode
 
 _PACKAGE = Path(__file__).parent
 _RUNNING = ("guest", "sandbox", "intake/notebook.py", "intake/names.py", "intake/calls.py", "runs.py")
@@ -48,6 +49,8 @@ def describe_environment(course: Course, name: str) -> Fingerprint:
             "answers": {exercise.id: list(exercise.answers) for exercise in assignment.exercises},
             "released notebook": _digest_files([released], released.parent),
             "guest": _digest_files(_list_own(_RUNNING), _PACKAGE),
+            # All walls are alike; what ran without one proves nothing.
+            "sandbox": "none" if read_mode() is SandboxMode.NONE else "walled",
         }
     )
 

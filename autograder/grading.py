@@ -18,6 +18,7 @@ from autograder.marking.session import MarkingSession
 from autograder.mistakes import load_known
 from autograder.records import Ending, Execution, Grade, Mark, Pass, Program, Submission
 from autograder.runs import Runs
+from autograder.sandbox.modes import SandboxMode
 from autograder.sandbox.session import Session
 
 
@@ -54,8 +55,9 @@ class Outcome(msgspec.Struct, frozen=True):
 class Grader:
     """Grades submissions of one assignment: one sandbox and one marking session. A context manager."""
 
-    def __init__(self, course: Course, assignment: str) -> None:
+    def __init__(self, course: Course, assignment: str, mode: SandboxMode | None = None) -> None:
         self.course = course
+        self.mode = mode
         self.name = assignment
         self.assignment = course.assignment(assignment)
         self._known: tuple[KnownMistake, ...] | None = None
@@ -73,7 +75,7 @@ class Grader:
             lesson = tuple(self.marking.input_sets[0].inputs)
             self._released = self._read_released_cells()
             # It starts when the first run is wanted: what is stored is marked again without it.
-            self.sandbox = Session(self.course.folder, self.assignment, sorted(self._released), lesson)
+            self.sandbox = Session(self.course.folder, self.assignment, sorted(self._released), lesson, self.mode)
             stack.callback(self.sandbox.close)
             load_catalogue(self.course, self.name)
             self._mark_reference()

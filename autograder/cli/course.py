@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from autograder.cli.shared import CourseOption, app, build_console, choose_assignment
+from autograder.cli.shared import CourseOption, SandboxOption, app, build_console, choose_assignment
+from autograder.sandbox.modes import SandboxMode
 
 
 @app.command()
@@ -16,6 +17,7 @@ def validate(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", metavar="N", min=0, help="Worker processes; 0: one for each core.")
     ] = 0,
+    sandbox: SandboxOption = SandboxMode.AUTO,
     course: CourseOption = None,
 ) -> None:
     """Prove that the hidden tests mark as they must. Exit status 1 when something does not hold."""

@@ -17,6 +17,7 @@ from autograder.cli.shared import (
     CourseOption,
     JobsOption,
     JsonOption,
+    SandboxOption,
     SchedulerOption,
     StoreOption,
     app,
@@ -30,6 +31,7 @@ from autograder.cli.shared import (
     warn,
 )
 from autograder.errors import UsageError
+from autograder.sandbox.modes import SandboxMode
 
 if TYPE_CHECKING:
     from autograder.course import Course
@@ -93,6 +95,7 @@ def grade(
     scheduler: SchedulerOption = "",
     store: StoreOption = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Keep no results, and use none that are kept.")] = False,
+    sandbox: SandboxOption = SandboxMode.AUTO,
     course: CourseOption = None,
 ) -> None:
     """Grade submissions: run what is new, mark what is new or has new tests, and show everything.
@@ -109,6 +112,10 @@ def grade(
         _refuse_nothing(skipped)
     if csv is not None:
         check_writable(csv)
+    if sandbox is SandboxMode.USER:
+        from autograder.sandbox.access import check_files
+
+        check_files([source.path for source in sources], store)
     output = keep_stdout() if json else None
     began = time.monotonic()
     with (
@@ -142,6 +149,7 @@ def regrade(
     jobs: JobsOption = 0,
     scheduler: SchedulerOption = "",
     store: StoreOption = None,
+    sandbox: SandboxOption = SandboxMode.AUTO,
     course: CourseOption = None,
 ) -> None:
     """Mark the stored answers again after a change of tests, points or catalogue, and say whose marks change.
@@ -151,6 +159,10 @@ def regrade(
     from autograder.gradebook import Gradebook
 
     loaded, name = choose_assignment(course, assignment)
+    if sandbox is SandboxMode.USER:
+        from autograder.sandbox.access import check_files
+
+        check_files([], store)
     output = keep_stdout() if json else None
     began = time.monotonic()
     with (

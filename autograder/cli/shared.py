@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autograder.errors import UsageError
+from autograder.sandbox.modes import VARIABLE, SandboxMode
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,6 +51,20 @@ StoreOption = Annotated[
         envvar="AUTOGRADER_STORE",
         help="Where results are kept: a file, or postgresql://user@host/database. "
         "Default: .autograder/grades.sqlite in the course's folder.",
+    ),
+]
+
+
+def _carry_mode(mode: SandboxMode) -> SandboxMode:
+    """To all that runs student code, workers included."""
+    os.environ[VARIABLE] = mode
+    return mode
+
+
+SandboxOption = Annotated[
+    SandboxMode,
+    typer.Option(
+        "--sandbox", envvar=VARIABLE, callback=_carry_mode, help="How student code is kept apart; see docs/sandbox.md."
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]

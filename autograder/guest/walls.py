@@ -9,9 +9,8 @@ import resource
 import signal
 import struct
 import sys
+from collections.abc import Iterable
 from typing import Any
-
-from .wire import DEVICES
 
 CLONE_FLAGS = (
     0x10000000  # CLONE_NEWUSER: the fork server's /proc entries and memory are out of reach
@@ -25,7 +24,7 @@ CLONE_FLAGS = (
 )
 _SYS_CLONE = {"x86_64": 56, "aarch64": 220}
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
-_PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 22, 38, 47
+_PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 22, 36, 38, 47
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT, _MS_BIND = 1, 2, 4, 8, 32, 4096
 _LOCKED_FLAGS = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
 """What a mount from outside may not lose."""
@@ -61,27 +60,50 @@ def clone_into_namespaces() -> tuple[int, int]:
     return _call("clone", pid), pidfd.value
 
 
-def enter_init(disk_bytes: int, files: int) -> None:
+def enter_init(disk_bytes: int, files: int, devices: Iterable[str]) -> None:
     """Steps of the new init: identity, mounts, nothing to gain."""
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{_UID} {_UID} 1")
-    _write("/proc/self/gid_map", f"{_UID} {_UID} 1")
-    _prctl("pdeathsig", _PR_SET_PDEATHSIG, int(signal.SIGKILL))
-    _write("/proc/self/oom_score_adj", "1000")
+    write_text("/proc/self/setgroups", "deny")
+    write_text("/proc/self/uid_map", f"{_UID} {_UID} 1")
+    write_text("/proc/self/gid_map", f"{_UID} {_UID} 1")
+    end_with_parent(signal.SIGKILL)
+    write_text("/proc/self/oom_score_adj", "1000")
     # Through the old /proc: a further user namespace would give capabilities back.
-    _write("/proc/sys/user/max_user_namespaces", "0")
+    write_text("/proc/sys/user/max_user_namespaces", "0")
     _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, "subset=pid")
     _mount("tmpfs", "/tmp", "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={disk_bytes},nr_inodes={files},mode=0700")
-    for device in DEVICES:
+    for device in devices:
         # Devices can be written to all the same, but their times and modes carry no message any more.
         flags = os.statvfs(device).f_flag & _LOCKED_FLAGS
         _mount("none", device, "none", _MS_REMOUNT | _MS_BIND | _MS_RDONLY | flags, "")
     os.chdir("/tmp")
+    close_off()
+
+
+def enter_sole_init() -> None:
+    """Steps of an init that bubblewrap has made: it is pid 1 of its one submission, and its walls stand."""
+    end_with_parent(signal.SIGKILL)
+    write_text("/proc/self/oom_score_adj", "1000")
+    close_off()
+
+
+def close_off() -> None:
+    """Nothing to gain by any program, and nothing to look into for processes of the same user."""
     _prctl("no-new-privs", _PR_SET_NO_NEW_PRIVS, 1)
     _prctl("dumpable", _PR_SET_DUMPABLE, 0)
 
 
-def _write(path: str, text: str) -> None:
+def end_with_parent(number: int) -> None:
+    """Have a signal sent when the parent dies."""
+    _prctl("pdeathsig", _PR_SET_PDEATHSIG, int(number))
+
+
+def adopt_orphans() -> None:
+    """Processes below that lose their parent become children of this one."""
+    _prctl("subreaper", _PR_SET_CHILD_SUBREAPER, 1)
+
+
+def write_text(path: str, text: str) -> None:
+    """Write into a file of the kernel's; `OSError` when it refuses."""
     fd = os.open(path, os.O_WRONLY)
     try:
         os.write(fd, text.encode())
@@ -96,11 +118,25 @@ def _mount(source: str, target: str, kind: str, flags: int, options: str) -> Non
     _call(f"mount {target}", result)
 
 
-def enter_student(keep: tuple[int, int], limits: dict[str, int], filter_bytes: bytes) -> None:
+def enter_student(keep: tuple[int, int], limits: dict[str, int], filter_bytes: bytes, uid: int | None = None) -> None:
     """Steps of the process that runs student code; the system call filter comes last.
 
     keep: the two descriptors that stay open beside 0 to 2.
+    uid: who it becomes, where the wall is a user of its own.
     """
+    enter_limits(keep, limits)
+    _drop_bounding_set()
+    if uid is not None:
+        become(uid)
+        # A change of user clears it.
+        end_with_parent(signal.SIGKILL)
+    _drop_capabilities()
+    close_off()
+    _load_filter(filter_bytes)
+
+
+def enter_limits(keep: tuple[int, int], limits: dict[str, int]) -> None:
+    """A session of its own, no descriptor but two, resource limits."""
     os.setsid()
     null = os.open("/dev/null", os.O_RDWR)
     for fd in range(3):
@@ -111,10 +147,15 @@ def enter_student(keep: tuple[int, int], limits: dict[str, int], filter_bytes: b
         _, hard = resource.getrlimit(number)
         allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(number, (allowed, allowed))
-    _drop_capabilities()
-    _prctl("no-new-privs", _PR_SET_NO_NEW_PRIVS, 1)
-    _prctl("dumpable", _PR_SET_DUMPABLE, 0)
-    _load_filter(filter_bytes)
+
+
+def become(uid: int) -> None:
+    """Be an ordinary user for good: no groups, no way back."""
+    if uid <= 0:
+        raise ValueError(f"not an ordinary user: {uid}")
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
 
 
 def _close_all_but(keep: tuple[int, int]) -> None:
@@ -126,10 +167,13 @@ def _close_all_but(keep: tuple[int, int]) -> None:
         os.set_inheritable(fd, False)
 
 
-def _drop_capabilities() -> None:
+def _drop_bounding_set() -> None:
     for capability in range(64):
         if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
             break
+
+
+def _drop_capabilities() -> None:
     _prctl("ambient", _PR_CAP_AMBIENT, 4, 0)
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
     _call("capset", _libc.capset(header, bytes(24)))
@@ -147,18 +191,6 @@ def address_space() -> int:
     """Bytes of address space that this process has mapped."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[0]) * resource.getpagesize()
-
-
-def wait_for_student(student: int) -> int:
-    """Reap everything as pid 1 until the student's process has ended; the code that the init exits with.
-
-    0: exited with 0; 1: exited with another status; 64 + n: ended by signal n.
-    """
-    while True:
-        pid, status = os.waitpid(-1, 0)
-        if pid == student:
-            code = os.waitstatus_to_exitcode(status)
-            return 64 - code if code < 0 else min(code, 1)
 
 
 if sys.platform != "linux":

@@ -33,6 +33,10 @@ EndingName = Literal["ok", "error", "out-of-memory", "exited"]
 """The endings that a guest can tell; the others are seen by the host."""
 
 
+ModeName = Literal["nested", "single", "user", "none"]
+"""The ways of keeping a submission apart that a guest knows."""
+
+
 class WireError(Exception):
     """Bytes that are no message of this protocol, or exceed a cap."""
 
@@ -49,8 +53,10 @@ class Settings(msgspec.Struct, frozen=True):
     lesson: the names that an input set gives.
     """
 
+    mode: ModeName
     control: int
     filter: bytes
+    """Empty in mode `none`."""
     preload: tuple[str, ...]
     cells: tuple[str, ...]
     lesson: tuple[str, ...]
@@ -63,6 +69,10 @@ class Settings(msgspec.Struct, frozen=True):
 
 SETUP_FAILED = 125
 """Exit code of an init whose walls could not be built."""
+SWEEP_FAILED = 124
+"""Exit code of a keeper that could not end or remove all that a submission left."""
+DISK_FULL = 2
+"""Exit code of an init that ended a submission because of its files."""
 
 DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
 """All devices inside. Not /dev/zero: mapped shared, it gives memory that nobody counts."""

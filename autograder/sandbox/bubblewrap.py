@@ -34,7 +34,9 @@ _ENVIRONMENT = {
 _MACHINE_FACTS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 """Which kernels this processor runs right is known outside only."""
 
-_START = "import sys; sys.path[:0] = ['/grader', *sys.argv[2:]]; from guest.server import main; main()"
+PYTHON_FLAGS = ("-S", "-s", "-P", "-B", "-c")
+
+START = "import sys; sys.path[:0] = ['/grader', *sys.argv[2:]]; from guest.server import main; main()"
 
 
 class Bind(msgspec.Struct, frozen=True):
@@ -58,14 +60,14 @@ def list_binds(preload: Iterable[str]) -> tuple[list[Bind], list[str]]:
     prefix = Path(sys.base_prefix).resolve()
     if not prefix.is_relative_to("/usr"):
         binds.append(Bind(prefix, str(prefix)))
-    packages = _find_package_folders((*STUDENT_PACKAGES, *preload))
+    packages = find_package_folders((*STUDENT_PACKAGES, *preload))
     targets = [f"/packages/{number}" for number in range(len(packages))]
     binds += [Bind(folder, target) for folder, target in zip(packages, targets, strict=True)]
     binds.append(Bind(GUEST, "/grader/guest"))
     return binds, targets
 
 
-def _find_package_folders(modules: Iterable[str]) -> list[Path]:
+def find_package_folders(modules: Iterable[str]) -> list[Path]:
     """The folders that hold these modules' packages, without importing them."""
     folders: dict[Path, None] = {}
     for module in modules:
@@ -80,25 +82,45 @@ def _find_package_folders(modules: Iterable[str]) -> list[Path]:
     return list(folders)
 
 
+class Sole(msgspec.Struct, frozen=True):
+    """What differs where bubblewrap walls in one submission alone, whose init the guest is.
+
+    info: the descriptor that bubblewrap tells the init's pid through.
+    disable_userns: whether this bubblewrap can forbid further user namespaces; the system call filter does so anyway.
+    """
+
+    disk_bytes: int
+    info: int
+    disable_userns: bool
+
+
+def build_environment() -> dict[str, str]:
+    """The whole environment of a guest."""
+    facts = {name: os.environ[name] for name in _MACHINE_FACTS if name in os.environ}
+    return _ENVIRONMENT | facts
+
+
+def find_python() -> str:
+    """The interpreter itself, not that of a virtual environment."""
+    return str(Path(sys._base_executable).resolve())  # type: ignore[attr-defined]
+
+
 def build_command(
-    bubblewrap: str,
-    binds: Sequence[Bind],
-    package_path: Sequence[str],
-    hidden: Sequence[str],
-    settings: int,
+    bubblewrap: str, binds: Sequence[Bind], hidden: Sequence[str], start: Sequence[str], sole: Sole | None = None
 ) -> list[str]:
-    """The argv that starts a fork server behind the outer wall.
+    """The argv that starts a guest behind a bubblewrap.
 
     hidden: folders inside that are covered by empty ones, see `find_hidden`.
-    settings: the descriptor that holds what the fork server is started with.
+    start: Python code and its arguments.
     """
     command = [bubblewrap]
+    if sole is not None:
+        command += ["--as-pid-1", "--info-fd", str(sole.info)] + ["--disable-userns"] * sole.disable_userns
     for namespace in ("user", "ipc", "pid", "net", "uts", "cgroup-try"):
         command.append(f"--unshare-{namespace}")
     command += ["--uid", "1000", "--gid", "1000", "--hostname", "sandbox"]
     command += ["--die-with-parent", "--new-session", "--clearenv"]
-    environment = _ENVIRONMENT | {name: os.environ[name] for name in _MACHINE_FACTS if name in os.environ}
-    for name, value in environment.items():
+    for name, value in build_environment().items():
         command += ["--setenv", name, value]
     for bind in binds:
         command += ["--ro-bind", str(bind.source), bind.target]
@@ -110,29 +132,17 @@ def build_command(
     for device in DEVICES:
         command += ["--dev-bind", device, device]
     command += ["--symlink", "/tmp", "/dev/shm", "--symlink", "/proc/self/fd", "/dev/fd"]
-    command += ["--size", str(2**20), "--perms", "0700", "--tmpfs", "/tmp", "--proc", "/proc"]
+    size = sole.disk_bytes if sole is not None else 2**20
+    command += ["--size", str(size), "--perms", "0700", "--tmpfs", "/tmp", "--proc", "/proc"]
     command += ["--remount-ro", "/", "--cap-drop", "ALL", "--chdir", "/tmp"]
-    python = str(Path(sys._base_executable).resolve())  # type: ignore[attr-defined]
-    return [
-        *command,
-        "--",
-        python,
-        "-S",
-        "-s",
-        "-P",
-        "-B",
-        "-c",
-        _START,
-        msgspec.json.encode(settings).decode(),
-        *package_path,
-    ]
+    return [*command, "--", find_python(), *PYTHON_FLAGS, *start]
 
 
-def find_hidden(course_folder: Path, binds: Sequence[Bind]) -> list[str]:
+def find_hidden(course_folder: Path | None, binds: Sequence[Bind]) -> list[str]:
     """Where the course, or the autograder installed beside NumPy, would be seen inside a bind."""
     hidden = []
     for bind in binds:
-        if course_folder.is_relative_to(bind.source):
+        if course_folder is not None and course_folder.is_relative_to(bind.source):
             hidden.append(str(Path(bind.target) / course_folder.relative_to(bind.source)))
         if bind.target.startswith("/packages/") and (bind.source / "autograder").is_dir():
             hidden.append(f"{bind.target}/autograder")

@@ -3,14 +3,13 @@
 import contextlib
 import os
 import select
-import signal
 import time
 
 from autograder.errors import SandboxError
 from autograder.guest import wire
 from autograder.records import Ending
+from autograder.sandbox.clone import Clone
 from autograder.sandbox.progress import Progress
-from autograder.sandbox.server import Clone
 from autograder.sandbox.watch import Watch
 
 _END_SECONDS = 10.0
@@ -80,7 +79,7 @@ class Exchange:
         self._give_up = time.monotonic() + _END_SECONDS
         # It may have ended itself since it said what it is ended for.
         with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._clone.pidfd, signal.SIGKILL)
+            self._clone.end()
 
     def _write(self, event: int) -> None:
         try:

@@ -1,181 +1,218 @@
-"""Starts and ends one fork server behind the outer wall, and hands it pipes.
-
-Root gives up root first, through `launcher.py`.
-"""
+"""Servers of submissions, one class for each way of making their processes; all keep one small protocol."""
 
 import json
 import os
-import shutil
-import socket
-import struct
-import subprocess
-import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+import signal
+from collections.abc import Callable, Sequence
 from pathlib import Path
-
-import msgspec
+from typing import Protocol, cast
 
 from autograder.course import Assignment
-from autograder.errors import SandboxError, SandboxUnavailable
+from autograder.errors import SandboxError
 from autograder.guest import wire
-from autograder.sandbox.bubblewrap import Bind, build_command, find_hidden, list_binds
+from autograder.sandbox import notices
+from autograder.sandbox.access import check_access
+from autograder.sandbox.behind import Walled, can_disable_userns
+from autograder.sandbox.bubblewrap import (
+    GUEST,
+    PYTHON_FLAGS,
+    STUDENT_PACKAGES,
+    Sole,
+    build_environment,
+    find_package_folders,
+    find_python,
+)
+from autograder.sandbox.clone import Clone
+from autograder.sandbox.modes import SandboxMode
+from autograder.sandbox.processes import measure_tree, read_parent, read_pid
 from autograder.sandbox.seccomp import build_filter
+from autograder.sandbox.started import BuildSettings, NestedForbidden, StartedGuest
 
-SANDBOX_UID = 61001
-"""Who student code is to the host when the grader is root; no account of this number should exist."""
-
-STAGE = "/run/autograder"
-START_SECONDS = 60.0
-ANSWER_SECONDS = 15.0
-
-
-class Clone(msgspec.Struct):
-    """One submission's walled processes: the host's ends of its pipes and the handle that ends it."""
-
-    request: int
-    reply: int
-    pidfd: int
-
-    def close_request(self) -> None:
-        """Nothing more will be asked; the guest's process ends then."""
-        if self.request >= 0:
-            os.close(self.request)
-            self.request = -1
-
-    def close(self) -> None:
-        """Give back all descriptors."""
-        self.close_request()
-        os.close(self.reply)
-        os.close(self.pidfd)
+_OPEN_START = (
+    "import sys, importlib.util as u; sys.path[:0] = sys.argv[3:]; "
+    "s = u.spec_from_file_location('guest', sys.argv[2] + '/__init__.py', submodule_search_locations=[sys.argv[2]]); "
+    "sys.modules['guest'] = m = u.module_from_spec(s); s.loader.exec_module(m); "
+    "from guest.server import main; main()"
+)
+"""Without a wall the guest's folder stands beside the rest of the package, which must not be on the path."""
 
 
-class ForkServer:
-    """A running fork server. Serves one submission at a time, until it is closed."""
+class Server(Protocol):
+    """Serves one submission at a time, until it is closed. Started when it is made."""
 
-    def __init__(
-        self, course_folder: Path, assignment: Assignment, cells: Sequence[str], lesson: Sequence[str]
-    ) -> None:
-        bubblewrap = shutil.which("bwrap")
-        if bubblewrap is None:
-            raise SandboxUnavailable(
-                "bubblewrap is not installed, and student code is not run without a sandbox; "
-                "install it (Debian, Ubuntu: apt-get install bubblewrap) and see `autograder doctor`"
-            )
-        limits = assignment.limits
-        binds, package_path = list_binds(assignment.preload)
-        hidden = find_hidden(course_folder, binds)
-        with ExitStack() as stack:
-            self._log = _make_memory_file("sandbox-log", stack)
-            self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            stack.callback(self._control.close)
-            with inside:
-                settings = wire.Settings(
-                    control=inside.fileno(),
-                    filter=build_filter(),
-                    preload=assignment.preload,
-                    cells=tuple(cells),
-                    lesson=tuple(lesson),
-                    disk_bytes=limits.disk_bytes,
-                    files=limits.files,
-                    memory_bytes=limits.memory_bytes,
-                    processes=limits.processes,
-                    cpu_seconds=int(limits.cpu_seconds),
-                )
-                with ExitStack() as started:
-                    settings_fd = _make_memory_file("sandbox-settings", started)
-                    os.write(settings_fd, msgspec.msgpack.encode(settings))
-                    self._process = subprocess.Popen(
-                        _build_start(bubblewrap, binds, package_path, hidden, settings_fd),
-                        stdin=subprocess.DEVNULL,
-                        stdout=self._log,
-                        stderr=self._log,
-                        pass_fds=(inside.fileno(), settings_fd),
-                        cwd="/",
-                    )
-            stack.callback(self._end)
-            self._wait_until_ready()
-            self._resources = stack.pop_all()
-
-    def _wait_until_ready(self) -> None:
-        self._control.settimeout(START_SECONDS)
-        try:
-            ready = self._control.recv(1)
-        except TimeoutError:
-            ready = b""
-        if ready != b"r":
-            self._end()
-            said = os.pread(self._log, 4000, 0).decode("utf-8", "replace").strip() or "it said nothing"
-            reason = said.splitlines()[-1]
-            raise SandboxUnavailable(
-                f"the sandbox does not start on this machine: {reason}; `autograder doctor` says what to do"
-            )
-        self._control.settimeout(ANSWER_SECONDS)
+    @property
+    def pid(self) -> int:
+        """The process under which everything of it lives."""
 
     def clone(self) -> Clone:
-        """Walled processes for one submission. `SandboxError` when the server does not answer."""
-        request_inside, request = os.pipe2(os.O_CLOEXEC)
-        reply, reply_inside = os.pipe2(os.O_CLOEXEC)
-        try:
-            socket.send_fds(self._control, [b"c"], [request_inside, reply_inside])
-            data, fds, _, _ = socket.recv_fds(self._control, 1, 1)
-        except OSError as error:
-            os.close(request)
-            os.close(reply)
-            raise SandboxError("the sandbox's fork server does not answer") from error
-        finally:
-            os.close(request_inside)
-            os.close(reply_inside)
-        if data != b"p" or len(fds) != 1:
-            os.close(request)
-            os.close(reply)
-            raise SandboxError("the sandbox's fork server could not make a process; `autograder doctor` looks why")
-        os.set_inheritable(fds[0], False)
-        os.set_blocking(request, False)
-        os.set_blocking(reply, False)
-        return Clone(request, reply, fds[0])
+        """Processes for one submission. `SandboxError` when the server does not answer."""
 
-    def read_status(self) -> tuple[int, float]:
-        """The exit code of the init that just ended (see `guest.walls`), negative for a signal; CPU seconds."""
-        try:
-            record = self._control.recv(wire.STATUS.size)
-            status, user, system = wire.STATUS.unpack(record)
-        except (OSError, struct.error) as error:
-            raise SandboxError("the sandbox's fork server does not answer") from error
-        return os.waitstatus_to_exitcode(status), user + system
-
-    def _end(self) -> None:
-        self._control.close()
-        self._process.kill()
-        self._process.wait()
+    def read_status(self, clone: Clone) -> tuple[int, float]:
+        """The exit code of a clone's root that just ended (see `guest.minder`), negative for a signal; CPU seconds."""
 
     def close(self) -> None:
         """End the server and everything inside."""
-        self._resources.close()
 
 
-def _make_memory_file(name: str, stack: ExitStack) -> int:
-    """A file in memory that is gone with the stack."""
-    fd = os.memfd_create(name)
-    stack.callback(os.close, fd)
-    return fd
+def start_server(
+    mode: SandboxMode, course_folder: Path, assignment: Assignment, cells: Sequence[str], lesson: Sequence[str]
+) -> Server:
+    """A server for a mode; says what a person must know about it. `SandboxUnavailable` when it does not start."""
+    if mode is SandboxMode.AUTO:
+        if not notices.has_fallen_back():
+            try:
+                return start_server(SandboxMode.NESTED, course_folder, assignment, cells, lesson)
+            except NestedForbidden as error:
+                notices.note_fallback(error.what)
+        return start_server(SandboxMode.SINGLE, course_folder, assignment, cells, lesson)
+    name = cast(wire.ModeName, mode.value)
+
+    def build_settings(control: int) -> wire.Settings:
+        limits = assignment.limits
+        return wire.Settings(
+            mode=name,
+            control=control,
+            filter=b"" if mode is SandboxMode.NONE else build_filter(),
+            preload=assignment.preload,
+            cells=tuple(cells),
+            lesson=tuple(lesson),
+            disk_bytes=limits.disk_bytes,
+            files=limits.files,
+            memory_bytes=limits.memory_bytes,
+            processes=limits.processes,
+            cpu_seconds=int(limits.cpu_seconds),
+        )
+
+    if mode is SandboxMode.SINGLE:
+        return SingleServer(Walled(course_folder, assignment.preload), build_settings, assignment.limits.disk_bytes)
+    if mode is SandboxMode.NESTED:
+        return ForkServer(Walled(course_folder, assignment.preload).build_argv, build_settings)
+    packages = [str(folder) for folder in find_package_folders((*STUDENT_PACKAGES, *assignment.preload))]
+    if mode is SandboxMode.USER:
+        check_access(course_folder, packages)
+    else:
+        notices.warn_unwalled()
+
+    def build_argv(settings: int) -> list[str]:
+        return [find_python(), *PYTHON_FLAGS, _OPEN_START, str(settings), str(GUEST), *packages]
+
+    return ForkServer(build_argv, build_settings, _build_open_environment(), signal.SIGTERM)
 
 
-def _build_start(
-    bubblewrap: str,
-    binds: Sequence[Bind],
-    package_path: Sequence[str],
-    hidden: Sequence[str],
-    settings: int,
-) -> list[str]:
-    if os.geteuid() != 0:
-        return build_command(bubblewrap, binds, package_path, hidden, settings)
-    staged = [Bind(Path(STAGE) / str(number), bind.target) for number, bind in enumerate(binds)]
-    order = {
-        "uid": SANDBOX_UID,
-        "stage": STAGE,
-        "binds": [[str(bind.source), str(number)] for number, bind in enumerate(binds)],
-        "argv": build_command(bubblewrap, staged, package_path, hidden, settings),
-    }
-    launcher = Path(__file__).with_name("launcher.py")
-    return [sys.executable, "-I", "-S", str(launcher), json.dumps(order)]
+def _build_open_environment() -> dict[str, str]:
+    """Without a wall `/tmp` is everybody's: nothing there may be believed. The guest makes homes of its own."""
+    return {name: "/nonexistent" if value == "/tmp" else value for name, value in build_environment().items()}
+
+
+class ForkServer:
+    """A guest that imports once and forks the processes of each submission.
+
+    end_signal: what makes the root of a submission's processes end them all.
+    """
+
+    def __init__(
+        self,
+        build_argv: Callable[[int], list[str]],
+        build_settings: BuildSettings,
+        environment: dict[str, str] | None = None,
+        end_signal: signal.Signals = signal.SIGKILL,
+    ) -> None:
+        self._guest = StartedGuest(build_argv, build_settings, environment)
+        self._end_signal = end_signal
+
+    @property
+    def pid(self) -> int:
+        """The process under which everything of it lives."""
+        return self._guest.process.pid
+
+    def clone(self) -> Clone:
+        """Processes for one submission. `SandboxError` when the server does not answer."""
+        request, reply = self._guest.send_pipes()
+        try:
+            return Clone(request, reply, self._guest.receive_pidfd(), self._end_signal)
+        except SandboxError:
+            os.close(request)
+            os.close(reply)
+            raise
+
+    def read_status(self, clone: Clone) -> tuple[int, float]:
+        """See `Server`."""
+        status = self._guest.receive_status()
+        if status is None:
+            raise SandboxError("the sandbox's fork server does not answer")
+        return status
+
+    def close(self) -> None:
+        """End the server and everything inside."""
+        self._guest.close()
+
+
+class SingleServer:
+    """Starts a guest behind a bubblewrap of its own for each submission.
+
+    The first one is started at once, so that a machine where it does not work is found out.
+    """
+
+    def __init__(self, walled: Walled, build_settings: BuildSettings, disk_bytes: int) -> None:
+        self._walled = walled
+        self._build_settings = build_settings
+        self._disk_bytes = disk_bytes
+        self._disable_userns = can_disable_userns(walled.bubblewrap)
+        self._guest, self._init = self._start()
+        self._is_used = False
+
+    @property
+    def pid(self) -> int:
+        """The process under which everything of it lives."""
+        return self._guest.process.pid
+
+    def _start(self) -> tuple[StartedGuest, int]:
+        """A guest and the pidfd of its init."""
+        told, telling = os.pipe2(os.O_CLOEXEC)
+        try:
+            sole = Sole(self._disk_bytes, telling, self._disable_userns)
+            guest = StartedGuest(
+                lambda settings: self._walled.build_argv(settings, sole), self._build_settings, pass_fds=(telling,)
+            )
+        except BaseException:
+            os.close(told)
+            raise
+        finally:
+            os.close(telling)
+        with os.fdopen(told, "rb", buffering=0) as file:
+            pid = int(json.loads(file.read(4096))["child-pid"])
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as error:
+            guest.close()
+            raise SandboxError("the sandbox ended before a submission was there") from error
+        # A number that was given to another process in the meantime would have another parent.
+        if read_parent(pid) != guest.process.pid:
+            os.close(pidfd)
+            guest.close()
+            raise SandboxError("the sandbox ended before a submission was there")
+        return guest, pidfd
+
+    def clone(self) -> Clone:
+        """A fresh guest for one submission. `SandboxError` when it does not start."""
+        if self._is_used:
+            self.close()
+            self._guest, self._init = self._start()
+        self._is_used = True
+        before = measure_tree(read_pid(self._init)).cpu_seconds
+        request, reply = self._guest.send_pipes()
+        return Clone(request, reply, os.dup(self._init), cpu_before=before)
+
+    def read_status(self, clone: Clone) -> tuple[int, float]:
+        """See `Server`. An init that the host has ended tells nothing any more."""
+        status = self._guest.receive_status()
+        if status is None and not clone.was_ended:
+            raise SandboxError("the sandbox of a submission was ended from outside")
+        return status or (-int(signal.SIGKILL), 0.0)
+
+    def close(self) -> None:
+        """End the guest and everything inside."""
+        if self._init >= 0:
+            os.close(self._init)
+            self._init = -1
+            self._guest.close()

@@ -8,16 +8,19 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from autograder.course import Assignment
+import msgspec
+
+from autograder.course import Assignment, Limits
 from autograder.errors import SandboxError, SandboxUnavailable
 from autograder.guest import wire
 from autograder.records import Ending, Execution, Program
 from autograder.sandbox.cgroup import Groups
 from autograder.sandbox.exchange import Exchange
+from autograder.sandbox.modes import UNWALLED, SandboxMode, read_mode
 from autograder.sandbox.plan import build_job
 from autograder.sandbox.processes import read_pid
 from autograder.sandbox.progress import InputSet, Progress
-from autograder.sandbox.server import ForkServer
+from autograder.sandbox.server import Server, start_server
 from autograder.sandbox.watch import Budget, Watch, tell_cpu, tell_memory
 
 
@@ -26,16 +29,23 @@ class Session:
 
     cells: sources of the released notebook, compiled once, since most submissions carry them unchanged.
     lesson: the names that an input set gives.
+    mode: how student code is kept apart; else what the environment says (`modes.read_mode`).
     """
 
     def __init__(
-        self, course_folder: Path, assignment: Assignment, cells: Sequence[str] = (), lesson: Sequence[str] = ()
+        self,
+        course_folder: Path,
+        assignment: Assignment,
+        cells: Sequence[str] = (),
+        lesson: Sequence[str] = (),
+        mode: SandboxMode | None = None,
     ) -> None:
         self._folder = course_folder
         self._assignment = assignment
         self._cells = tuple(cells)
         self._lesson = tuple(lesson)
-        self._server: ForkServer | None = None
+        self._mode = mode or read_mode()
+        self._server: Server | None = None
         self._groups: Groups | None = None
 
     def __enter__(self) -> "Session":
@@ -51,7 +61,7 @@ class Session:
             self._server.close()
             self._server = None
 
-    def _start(self) -> ForkServer:
+    def _start(self) -> Server:
         if self._server is None:
             try:
                 self._server = self._start_server()
@@ -60,8 +70,8 @@ class Session:
                 self._server = self._start_server()
         return self._server
 
-    def _start_server(self) -> ForkServer:
-        return ForkServer(self._folder, self._assignment, self._cells, self._lesson)
+    def _start_server(self) -> Server:
+        return start_server(self._mode, self._folder, self._assignment, self._cells, self._lesson)
 
     def execute(
         self,
@@ -92,7 +102,10 @@ class Session:
             budget.wall -= time.monotonic() - began
             budget.cpu -= cpu
             progress.cpu += cpu
-        return progress.build_execution()
+        execution = progress.build_execution()
+        if self._mode is SandboxMode.NONE:
+            return msgspec.structs.replace(execution, notes=(UNWALLED, *execution.notes))
+        return execution
 
     def _run_once(self, progress: Progress, job: wire.Job, budget: Budget) -> float:
         """One set of walled processes for the steps that are left; the CPU seconds that it used."""
@@ -103,12 +116,14 @@ class Session:
         try:
             with self._groups.confine(read_pid(clone.pidfd), limits) as group:
                 progress.begin()
-                watch = Watch(clone.pidfd, budget, limits.memory_bytes if group is None else None)
+                watch = Watch(clone.pidfd, budget, limits.memory_bytes if group is None else None, clone.cpu_before)
                 ended = Exchange(clone, progress, job, watch).run()
                 if ended is None and group is not None and group.is_out_of_memory():
                     ended = tell_memory(limits.memory_bytes)
-            code, cpu = server.read_status()
-            ending = ended or _read_ending(code, cpu, budget)
+            code, cpu = server.read_status(clone)
+            if code == wire.SWEEP_FAILED:
+                raise SandboxError("what a submission left behind cannot be ended or removed")
+            ending = ended or _read_ending(code, cpu, budget, limits)
             # Students can do this to themselves; so can the machine, when its memory runs out, or a person.
             is_doubtful = ended is None and ending[0] is Ending.KILLED and _read_signal(code) == signal.SIGKILL
             progress.finish(ending, code, out_of_time=watch.out_of_time, is_doubtful=is_doubtful)
@@ -118,8 +133,13 @@ class Session:
             clone.close()
 
 
-def _read_ending(code: int, cpu: float, budget: Budget) -> tuple[Ending, str]:
-    """How processes ended that the host did not end, from the init's exit code (`guest.walls`)."""
+def _read_ending(code: int, cpu: float, budget: Budget, limits: Limits) -> tuple[Ending, str]:
+    """How processes ended that the host did not end, from the init's exit code (`guest.minder`)."""
+    if code == wire.DISK_FULL:
+        return Ending.KILLED, (
+            f"its files took more than {limits.disk_bytes // 2**20} MiB (limit disk_bytes) or were more than "
+            f"{limits.files} (limit files)"
+        )
     number = _read_signal(code)
     if number and cpu >= budget.cpu:
         return tell_cpu(budget)

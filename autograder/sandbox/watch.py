@@ -35,13 +35,15 @@ class Watch:
     """Keeps the limits of one set of processes; looks at /proc only once it has run for a while.
 
     memory_bytes: None where the kernel keeps the limit (`cgroup.py`).
+    cpu_before: seconds that the processes' root had used before the submission was there.
     """
 
-    def __init__(self, pidfd: int, budget: Budget, memory_bytes: int | None) -> None:
+    def __init__(self, pidfd: int, budget: Budget, memory_bytes: int | None, cpu_before: float = 0.0) -> None:
         self._budget = budget
         self._memory = memory_bytes
         self._pid = -1
         self._pidfd = pidfd
+        self._cpu_before = cpu_before
         now = time.monotonic()
         self._end = now + budget.wall
         self._next_poll = now + _POLL_SECONDS
@@ -87,14 +89,15 @@ class Watch:
             if self._pid < 0:
                 return None
         usage = measure_tree(self._pid)
-        self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds)
+        cpu_seconds = usage.cpu_seconds - self._cpu_before
+        self.cpu_seconds = max(self.cpu_seconds, cpu_seconds)
         if self._fresh:
-            self._fresh, self._cpu_base = False, usage.cpu_seconds
+            self._fresh, self._cpu_base = False, cpu_seconds
         if self._memory is not None and self._is_over(usage, SLACK * self._memory):
             return tell_memory(self._memory)
-        if usage.cpu_seconds - self._cpu_base > budget.cell_cpu:
+        if cpu_seconds - self._cpu_base > budget.cell_cpu:
             return Ending.TIMEOUT, f"it used more than {budget.cell_cpu:g} s of processor time (limit cell_cpu_seconds)"
-        if usage.cpu_seconds > budget.cpu:
+        if cpu_seconds > budget.cpu:
             return tell_cpu(budget)
         return None
 

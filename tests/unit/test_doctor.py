@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder import doctor
-from autograder.doctor import Finding, Trial
+from autograder import doctor, machine
+from autograder.doctor import Finding
+from autograder.machine import Trial
 
 UBUNTU_24_04 = {
     "user.max_user_namespaces": "63436",
@@ -169,6 +170,32 @@ def test_inner_wall_is_judged_only_when_the_outer_one_stands() -> None:
     assert "userns," in refused.advice
 
 
+def test_bubblewrap_for_each_submission_is_enough_to_grade_and_said_to_be_slower() -> None:
+    faults = {"nested": "namespaces inside bubblewrap do not work here", "single": None}
+    walls = [doctor.classify_inner_trial(WORKS, Trial(1, "unshare: Operation not permitted"), in_container=False)]
+    findings = [*doctor.soften(walls, faults), *doctor.classify_modes(faults)]
+    assert doctor.can_grade(findings)
+    assert "slower" in findings[-1].found
+    assert findings[0].advice == doctor.APPARMOR_ADVICE
+
+
+def test_root_without_namespaces_is_told_of_mode_user() -> None:
+    faults = {"nested": "no", "single": "no", "user": None}
+    walls = [doctor.classify_outer_trial(Trial(1, DOCKER_TEXT), in_container=True)]
+    findings = [*doctor.soften(walls, faults), *doctor.classify_modes(faults)]
+    assert doctor.can_grade(findings)
+    assert "--sandbox user" in findings[-1].found
+    assert "AUTOGRADER_SANDBOX=user" in findings[-1].advice
+    assert "--sandbox user" in findings[0].advice
+
+
+@pytest.mark.parametrize("faults", [{"nested": "no", "single": "no"}, {"nested": "no", "single": "no", "user": "no"}])
+def test_no_mode_that_works_is_a_hindrance(faults: dict[str, str | None]) -> None:
+    walls = [doctor.classify_bubblewrap(None)]
+    assert name_bad(doctor.soften(walls, faults)) == ["bubblewrap"]
+    assert name_bad(doctor.classify_modes(faults)) == ["grading"]
+
+
 def test_container_is_no_hindrance_where_the_trial_works() -> None:
     assert doctor.classify_container(["/.dockerenv"], trial_works=True) == Finding(
         "container", None, "in a container (/.dockerenv)"
@@ -178,12 +205,12 @@ def test_container_is_no_hindrance_where_the_trial_works() -> None:
 
 
 def test_container_is_recognised_by_its_files_groups_and_variable(tmp_path: Path) -> None:
-    assert doctor.find_container_signs(tmp_path, {}) == []
+    assert machine.find_container_signs(tmp_path, {}) == []
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".containerenv").touch()
     (tmp_path / "proc" / "1").mkdir(parents=True)
     (tmp_path / "proc" / "1" / "cgroup").write_text("0::/kubepods/burstable/pod1\n")
-    signs = doctor.find_container_signs(tmp_path, {"container": "podman"})
+    signs = machine.find_container_signs(tmp_path, {"container": "podman"})
     assert signs == ["/run/.containerenv", "control group kubepods", "container=podman"]
 
 
@@ -195,21 +222,21 @@ def test_one_hindrance_is_enough_for_exit_status_1() -> None:
 
 @needs_bubblewrap
 def test_trial_runs_inside_and_never_as_host_root() -> None:
-    trial = doctor.run_trial(shutil.which("bwrap"), ["/bin/sh", "-c", "cat /proc/self/uid_map /proc/1/comm >&2"])
+    trial = machine.run_trial(shutil.which("bwrap"), ["/bin/sh", "-c", "cat /proc/self/uid_map /proc/1/comm >&2"])
     assert trial.status == 0, trial.text
     inside, outside, count = trial.text.split()[:3]
     assert (inside, count) == ("1000", "1")
-    assert outside == str(os.geteuid() or doctor.TRIAL_UID)
+    assert outside == str(os.geteuid() or machine.TRIAL_UID)
 
 
 @needs_bubblewrap
 def test_trial_that_fails_inside_tells_its_status_and_text() -> None:
-    assert doctor.run_trial(shutil.which("bwrap"), ["/bin/sh", "-c", "echo why >&2; exit 3"]) == Trial(3, "why\n")
+    assert machine.run_trial(shutil.which("bwrap"), ["/bin/sh", "-c", "echo why >&2; exit 3"]) == Trial(3, "why\n")
 
 
 def test_trial_without_bubblewrap_fails() -> None:
-    assert doctor.run_trial(None, ["/bin/true"]).status is None
-    assert doctor.run_trial("/no/such/bwrap", ["/bin/true"]).status is None
+    assert machine.run_trial(None, ["/bin/true"]).status is None
+    assert machine.run_trial("/no/such/bwrap", ["/bin/true"]).status is None
 
 
 def test_findings_have_names_of_their_own_and_advice_where_something_is_wrong() -> None:

@@ -1,0 +1,121 @@
+"""Mode `user`: what a user without rights of its own can reach on this machine, looked up as such a user."""
+
+import json
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from autograder.errors import SandboxUnavailable
+from autograder.sandbox.bubblewrap import GUEST, find_python
+
+NOBODY = 59_999
+"""Who looks: like the users of submissions it has no account, no groups and no files."""
+
+_SECRETS = ("course.toml", "tests/hidden", "solutions", ".autograder", "students.csv", "submitted")
+_MOST_LOOKED_AT = 2_000
+
+
+def require_root() -> None:
+    """`SandboxUnavailable` unless the grader is root."""
+    if os.geteuid() != 0:
+        raise SandboxUnavailable(
+            "--sandbox user needs root, which makes a user for each submission; leave the option out where bubblewrap "
+            "works, or run the grader as root in a container of its own"
+        )
+
+
+def check_access(course_folder: Path, packages: Sequence[str]) -> None:
+    """`SandboxUnavailable` when student code could read the course, or could not read Python and the packages."""
+    require_root()
+    if found := find_readable(list_secrets(course_folder)):
+        raise SandboxUnavailable(
+            f"{found[0]} could be read by student code in the mode user; chmod 700 {course_folder.resolve()}"
+        )
+    # A home below root is closed to others: the interpreter, its library and packages must stand elsewhere.
+    needed = [find_python(), sysconfig.get_path("stdlib"), str(GUEST), *packages]
+    if closed := sorted(set(needed) - set(find_readable(needed))):
+        raise SandboxUnavailable(
+            f"{closed[0]} cannot be read by student code in the mode user; install Python and the autograder where "
+            "every user may read them, for example a virtual environment in /opt made by /usr/bin/python3"
+        )
+    if writable := find_writable(needed):
+        raise SandboxUnavailable(
+            f"{writable[0]} could be changed by student code in the mode user; chmod -R o-w {writable[0]}"
+        )
+
+
+def check_files(submissions: Iterable[Path], store: str | None) -> None:
+    """`SandboxUnavailable` when submissions of others, or results, could be read by student code.
+
+    A submission that is graded alone is its own reader. store: a file or the address of a database.
+    """
+    require_root()
+    if store is not None and (found := find_readable([str(Path(store).resolve())])):
+        raise SandboxUnavailable(f"{found[0]} could be read by student code in the mode user; chmod 600 {found[0]}")
+    different = sorted({str(path.resolve()) for path in submissions})
+    if len(different) > 1 and (found := find_readable(different)):
+        raise SandboxUnavailable(
+            f"{found[0]} could be read by student code of other submissions in the mode user; "
+            f"chmod 700 {os.path.commonpath(different)}"
+        )
+
+
+def list_secrets(course_folder: Path) -> list[str]:
+    """What of a course student code may not read."""
+    found: list[str] = []
+    for name in _SECRETS:
+        top = course_folder.resolve() / name
+        found.append(str(top))
+        if top.is_dir():
+            found += [str(each) for each in sorted(top.rglob("*"))[:_MOST_LOOKED_AT]]
+    return [path for path in found if os.path.lexists(path)]
+
+
+def find_readable(paths: Sequence[str]) -> list[str]:
+    """Those files and folders that a user without rights can really open."""
+    return _ask_nobody(paths, _can_open)
+
+
+def find_writable(paths: Sequence[str]) -> list[str]:
+    """Those files and folders that a user without rights may change."""
+    return _ask_nobody(paths, _can_write)
+
+
+def _can_open(path: str) -> bool:
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
+
+
+def _can_write(path: str) -> bool:
+    return os.access(path, os.W_OK)
+
+
+def _ask_nobody(paths: Sequence[str], question: Callable[[str], bool]) -> list[str]:
+    """The paths of which something holds for a user without rights, asked in a process of that user."""
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            answer = json.dumps([path for path in paths if question(path)])
+            with os.fdopen(writing, "w") as pipe:
+                pipe.write(answer)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        answer = pipe.read()
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
+        raise SandboxUnavailable("root may not become another user here, which --sandbox user needs")
+    found: list[str] = json.loads(answer)
+    return found

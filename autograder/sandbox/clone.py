@@ -1,0 +1,39 @@
+"""What the host holds of one submission's processes."""
+
+import os
+import signal
+
+import msgspec
+
+
+class Clone(msgspec.Struct):
+    """One submission's processes: the host's ends of its pipes and the handle that ends it.
+
+    pidfd: of the root of its processes (an init or a keeper); readable when nothing of the submission is left.
+    end_signal: what tells that root to end everything.
+    cpu_before: seconds of processor time that the root had used before the submission was there.
+    """
+
+    request: int
+    reply: int
+    pidfd: int
+    end_signal: signal.Signals = signal.SIGKILL
+    cpu_before: float = 0.0
+    was_ended: bool = False
+
+    def end(self) -> None:
+        """End everything of the submission; the pidfd tells when it is done."""
+        self.was_ended = True
+        signal.pidfd_send_signal(self.pidfd, self.end_signal)
+
+    def close_request(self) -> None:
+        """Nothing more will be asked; the guest's process ends then."""
+        if self.request >= 0:
+            os.close(self.request)
+            self.request = -1
+
+    def close(self) -> None:
+        """Give back all descriptors."""
+        self.close_request()
+        os.close(self.reply)
+        os.close(self.pidfd)

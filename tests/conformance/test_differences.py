@@ -1,0 +1,76 @@
+"""Each declared difference between the modes is as declared."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from autograder.records import Ending
+
+from .conftest import Room
+from .differences import DIFFERENCES
+
+FILL = """
+import os, time
+try:
+    for number in range(COUNT):
+        with open(f'{number}', 'wb') as file:
+            file.write(bytes(SIZE))
+    time.sleep(1)
+except OSError:
+    b = -1
+"""
+
+FORKS = """
+import subprocess
+made = []
+try:
+    for _ in range(30):
+        made.append(subprocess.Popen(['/usr/bin/sleep', '1000']))
+    told = 'allowed'
+except OSError:
+    told = 'refused'
+for process in made:
+    process.kill()
+    process.wait()
+"""
+
+PROBES = {
+    "what /proc says about the machine": "import os\ntold = 'seen' if os.path.exists('/proc/meminfo') else 'hidden'",
+    "processes of the machine": f"import os\ntold = 'listed' if os.path.exists('/proc/{os.getpid()}') else 'hidden'",
+    "files that every user may read": "import os\ntold = 'seen' if os.access(OPEN_FILE, os.R_OK) else 'hidden'",
+    "processes over the limit": FORKS,
+    "a socket": "import socket\ntry:\n    socket.socket()\n    told = 'allowed'\nexcept OSError:\n    told = 'refused'",
+    "the course's files": "import os\ntold = 'seen' if os.access(COURSE_FILE, os.R_OK) else 'hidden'",
+}
+
+
+def test_every_difference_is_looked_at() -> None:
+    assert DIFFERENCES.keys() == PROBES.keys() | {"more files than the limit", "more bytes in files than the limit"}
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_difference_is_as_declared(room: Room, name: str, course_folder: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="conformance-open-") as folder:
+        os.chmod(folder, 0o755)
+        file = Path(folder) / "open"
+        file.write_text("open to all")
+        head = f"OPEN_FILE, COURSE_FILE = {str(file)!r}, {str(course_folder / 'course.toml')!r}\n"
+        assert room.ask(head + PROBES[name]) == DIFFERENCES[name][room.mode]
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "size"),
+    [("more files than the limit", 100, 0), ("more bytes in files than the limit", 8, 2**19)],
+)
+def test_files_over_the_limit_meet_it_as_declared(room: Room, name: str, count: int, size: int) -> None:
+    execution = room.run(f"COUNT, SIZE = {count}, {size}\n{FILL}")
+    room.assert_others_right(execution)
+    ending, text = room.read_ending(execution)
+    if DIFFERENCES[name][room.mode] == "refused":
+        assert [each.answers["b"] for each in execution.passes] == [-1, -1]
+    else:
+        assert ending is Ending.KILLED
+        assert "2 MiB" in text
+        assert "64" in text

@@ -1,0 +1,53 @@
+"""However a submission ends, its other exercises and the next submission do not feel it; in every mode."""
+
+import pytest
+
+from autograder.records import Ending
+
+from .conftest import INPUT_SETS, TIGHT, Room
+from .differences import NONE
+
+ENDINGS = {
+    "sys.exit": ("import sys\nsys.exit(0)", {Ending.EXITED}),
+    "os._exit": ("import os\nos._exit(0)", {Ending.EXITED}),
+    "kill": ("import os\nos.kill(os.getpid(), 9)", {Ending.KILLED}),
+    "segmentation fault": ("import ctypes\nctypes.string_at(0)", {Ending.KILLED}),
+    "endless loop": ("while True: pass", {Ending.TIMEOUT}),
+    "deaf sleep": (
+        "import signal, time\nfor n in (1, 2, 15):\n    signal.signal(n, signal.SIG_IGN)\ntime.sleep(1000)",
+        {Ending.TIMEOUT},
+    ),
+    "memory": ("hoard = []\nwhile True: hoard.append(bytearray(2**24))", {Ending.OUT_OF_MEMORY}),
+    "memory of many": (
+        "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        hoard = bytearray(220 * 2**20)\n"
+        "        time.sleep(1000)\ntime.sleep(1000)",
+        {Ending.OUT_OF_MEMORY},
+    ),
+    "output flood": ("while True: print('x' * 10_000)", {Ending.TIMEOUT, Ending.KILLED}),
+    "fork bomb": (
+        "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass",
+        {Ending.TIMEOUT, Ending.KILLED},
+    ),
+}
+
+
+def assert_next_is_right(room: Room) -> None:
+    execution = room.run("b = n + 2")
+    room.assert_others_right(execution)
+    assert [each.answers["b"] for each in execution.passes] == [values["n"] + 2 for _, values in INPUT_SETS]
+
+
+def test_answers_are_right_on_every_input_set(room: Room) -> None:
+    assert_next_is_right(room)
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_an_ending_costs_its_own_exercise_alone(room: Room, name: str) -> None:
+    if name == "fork bomb" and room.mode == NONE:
+        pytest.skip("mode none has no limit on processes")
+    code, endings = ENDINGS[name]
+    execution = room.run(code, budget=TIGHT if Ending.TIMEOUT in endings else None)
+    room.assert_others_right(execution)
+    assert room.read_ending(execution)[0] in endings, room.read_ending(execution)
+    assert [each.answers.get("b") for each in execution.passes] == [None, None]
+    assert_next_is_right(room)

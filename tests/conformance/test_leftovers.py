@@ -1,0 +1,252 @@
+"""Nothing of a submission is there for the next one, for one beside it, or on the machine; in every mode."""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from .conftest import Room
+from .differences import NONE, SINGLE, USER
+
+PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock", "/dev/mqueue")
+
+PLANT = """
+import os, subprocess, tempfile
+places = [tempfile.gettempdir(), os.environ['HOME'], os.getcwd(), *PLACES]
+for place in places:
+    try:
+        os.makedirs(f'{place}/{MARK}-folder')
+        open(f'{place}/{MARK}', 'w').close()
+        open(f'{place}/{MARK}-folder/file', 'w').close()
+    except OSError:
+        pass
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for fd in range(256):
+            try:
+                os.close(fd)
+            except OSError:
+                pass
+        os.execv('/usr/bin/sleep', ['sleep', SLEEP])
+    os._exit(0)
+told = [name for name in os.listdir() if MARK not in name]
+"""
+
+LOOK = """
+import os, tempfile
+places = [tempfile.gettempdir(), os.environ['HOME'], os.getcwd(), *PLACES]
+told = [sorted(os.listdir()), sorted(os.listdir(tempfile.gettempdir()))]
+told.append([place for place in places if os.path.isdir(place) and any(MARK in name for name in os.listdir(place))])
+"""
+
+
+def find_sleepers(number: str) -> list[int]:
+    """Processes of the machine that are `sleep NUMBER`."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            try:
+                words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if number.encode() in words:
+                found.append(int(name))
+    return found
+
+
+def await_no_sleepers(number: str) -> list[int]:
+    end = time.monotonic() + 30
+    while (found := find_sleepers(number)) and time.monotonic() < end:
+        time.sleep(0.02)
+    return found
+
+
+def find_files(mark: str) -> list[str]:
+    return [f"{place}/{name}" for place in PLACES if os.path.isdir(place) for name in os.listdir(place) if mark in name]
+
+
+def count_system_v() -> list[int]:
+    return [len(Path(f"/proc/sysvipc/{kind}").read_text().splitlines()) for kind in ("msg", "sem", "shm")]
+
+
+def build_mark() -> tuple[str, str]:
+    """A name, and a number of seconds that no other process sleeps."""
+    return f"mark-{secrets.token_hex(8)}", f"{1000 + secrets.randbelow(10**6)}.{secrets.randbelow(10**9)}"
+
+
+def test_nothing_is_left_on_the_machine_and_the_next_submission_has_an_empty_folder(room: Room) -> None:
+    mark, sleep = build_mark()
+    before = count_system_v()
+    head = f"MARK, SLEEP = {mark!r}, {sleep!r}\nPLACES = {PLACES}\n"
+    assert room.ask(head + PLANT) == []
+    if room.mode == NONE:
+        # Mode none removes the private folder alone.
+        for file in find_files(mark):
+            subprocess.run(["rm", "-r", file], check=True)
+    assert find_sleepers(sleep) == []
+    assert find_files(mark) == []
+    assert count_system_v() == before
+    assert room.ask(head + LOOK) == [[], [], []]
+
+
+SLEEPER = """
+import subprocess
+subprocess.run(['/usr/bin/sleep', SLEEP])
+"""
+
+HOST = """
+import sys
+from pathlib import Path
+from tests.conformance.conftest import Room
+room = Room(sys.argv[1], Path(sys.argv[2]))
+with room.session:
+    room.session._start()
+    print(room.session._server.pid, flush=True)
+    room.run(sys.argv[3])
+"""
+
+
+@pytest.fixture
+def hosted(room: Room, course_folder: Path) -> Iterator[tuple[subprocess.Popen[str], int, str]]:
+    """A grader of its own in the midst of a submission: its process, its server's pid, what the submission sleeps."""
+    mark, sleep = build_mark()
+    code = f"SLEEP = {sleep!r}\nimport os\nopen({mark!r}, 'w').close()\n{SLEEPER}"
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", HOST, room.mode, str(course_folder), code]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as host:
+        assert host.stdout is not None
+        server = int(host.stdout.readline())
+        end = time.monotonic() + 30
+        while not find_sleepers(sleep) and time.monotonic() < end:
+            time.sleep(0.02)
+        assert find_sleepers(sleep)
+        yield host, server, sleep
+        host.kill()
+
+
+@pytest.mark.parametrize("victim", ["host", "server"])
+def test_killing_the_grader_or_its_server_leaves_nothing(
+    room: Room, hosted: tuple[subprocess.Popen[str], int, str], victim: str
+) -> None:
+    host, server, sleep = hosted
+    os.kill(host.pid if victim == "host" else server, signal.SIGKILL)
+    assert await_no_sleepers(sleep) == []
+    if room.mode == USER:
+        assert await_nothing_owned() == []
+
+
+def await_nothing_owned() -> list[str]:
+    """What users of submissions own in places that are open to all; a keeper's sweep gets a moment."""
+    from autograder.guest.users import UIDS
+
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        found = [entry.path for place in ("/tmp", "/dev/shm") for entry in os.scandir(place) if is_of(entry, UIDS)]
+        if not found:
+            return []
+        time.sleep(0.05)
+    return found
+
+
+def is_of(entry: "os.DirEntry[str]", uids: range) -> bool:
+    try:
+        return entry.stat(follow_symlinks=False).st_uid in uids
+    except OSError:
+        return False
+
+
+def test_a_killed_keeper_is_cleaned_up_after_by_its_server(room: Room) -> None:
+    if room.mode == SINGLE:
+        pytest.skip("its root is ended with its bubblewrap alone")
+    mark, sleep = build_mark()
+    code = f"MARK, SLEEP = {mark!r}, {sleep!r}\nPLACES = {PLACES if room.mode == USER else ()}\n{PLANT}\n{SLEEPER}"
+    server = room.session._start()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(room.run, code)
+        end = time.monotonic() + 30
+        while len(find_sleepers(sleep)) < 2 and time.monotonic() < end:
+            time.sleep(0.02)
+        (root,) = [
+            int(pid)
+            for pid in Path(f"/proc/{find_server(server.pid)}/task/{find_server(server.pid)}/children")
+            .read_text()
+            .split()
+        ]
+        os.kill(root, signal.SIGKILL)
+        execution = running.result()
+    room.assert_others_right(execution)
+    assert await_no_sleepers(sleep) == []
+    assert find_files(mark) == []
+
+
+def find_server(pid: int) -> int:
+    """The fork server itself: behind bubblewrap it is the grandchild."""
+    if "bwrap" not in Path(f"/proc/{pid}/comm").read_text():
+        return pid
+    for _ in range(2):
+        (pid,) = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return pid
+
+
+BESIDE = """
+import os, signal
+told = []
+for name in os.listdir('/proc'):
+    if not name.isdigit():
+        continue
+    try:
+        if SLEEP.encode() not in open(f'/proc/{name}/cmdline', 'rb').read().split(b'\\0'):
+            continue
+    except OSError:
+        continue
+    told.append('listed')
+    for what in ('environ', 'mem', 'cwd', 'fd'):
+        try:
+            os.listdir(f'/proc/{name}/{what}') if what in ('cwd', 'fd') else open(f'/proc/{name}/{what}', 'rb').close()
+        except OSError:
+            continue
+        told.append(what)
+    try:
+        os.kill(int(name), signal.SIGKILL)
+    except OSError:
+        continue
+    told.append('killed')
+for place in PLACES:
+    try:
+        marked = [f'{place}/{name}' for name in os.listdir(place) if MARK in name]
+        told += [path for path in marked if os.access(path, os.W_OK)]
+    except OSError:
+        pass
+try:
+    os.kill(-1, signal.SIGKILL)
+except OSError:
+    pass
+told = sorted(set(told))
+"""
+
+
+def test_submissions_side_by_side_do_not_touch_each_other(walled: Room) -> None:
+    mark, sleep = build_mark()
+    head = f"MARK, SLEEP = {mark!r}, {sleep!r}\nPLACES = {PLACES}\n"
+    quiet = "import subprocess\nopen(f'/tmp/{MARK}', 'w').close()\nsubprocess.run(['/usr/bin/sleep', SLEEP])\ntold = 1"
+    with walled.open_session() as other, ThreadPoolExecutor(1) as pool:
+        running = pool.submit(walled.ask, head + quiet, other)
+        end = time.monotonic() + 60
+        while not (before := find_sleepers(sleep)) and time.monotonic() < end:
+            time.sleep(0.02)
+        told = walled.ask(head + BESIDE)
+        assert find_sleepers(sleep) == before
+        while not running.done():
+            for pid in find_sleepers(sleep):
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+        assert running.result() == 1
+    assert told == (["listed"] if walled.mode == USER else [])
