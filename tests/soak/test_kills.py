@@ -91,6 +91,7 @@ def kill_one(command: Command, chance: random.Random) -> list[str]:
             except ProcessLookupError:
                 continue
             return [role]
+        time.sleep(0.002)
     return []
 
 
