@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # Runs tests/soak as whoever calls and, when that is root, once more as an ordinary user. What is given goes to pytest.
+# Environment: SOAK_SIZE submissions (500), SOAK_KILLS (50), SOAK_SEED (drawn, and printed), SOAK_CALLER_ONLY=1 for no
+# second run.
 #
 # Each run has namespaces of its own for processes, mounts and IPC, and empty folders where things could be left:
 # whatever is there afterwards, the autograder has left there. Needs root or user namespaces.
@@ -48,5 +50,5 @@ if [[ ${1-} == --inside ]]; then
 fi
 status=0
 run_as "$EUID" "$@" || status=1
-((EUID != 0)) || run_as "$ordinary_uid" "$@" || status=1
+((EUID != 0)) || [[ -n ${SOAK_CALLER_ONLY-} ]] || run_as "$ordinary_uid" "$@" || status=1
 exit "$status"

@@ -1,5 +1,6 @@
 """What the host holds of one submission's processes."""
 
+import contextlib
 import os
 import signal
 
@@ -24,7 +25,9 @@ class Clone(msgspec.Struct):
     def end(self) -> None:
         """End everything of the submission; the pidfd tells when it is done."""
         self.was_ended = True
-        signal.pidfd_send_signal(self.pidfd, self.end_signal)
+        # It may have ended itself since it said what it is ended for.
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, self.end_signal)
 
     def close_request(self) -> None:
         """Nothing more will be asked; the guest's process ends then."""

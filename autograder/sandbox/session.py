@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from autograder.course import Assignment, Limits
-from autograder.errors import SandboxError, SandboxUnavailable
+from autograder.errors import SandboxError
 from autograder.guest import wire
 from autograder.records import Ending, Execution, Program
 from autograder.sandbox.cgroup import Groups
@@ -63,15 +63,8 @@ class Session:
 
     def _start(self) -> Server:
         if self._server is None:
-            try:
-                self._server = self._start_server()
-            except SandboxUnavailable:
-                # It may have been killed while it started: once more before a whole run is stopped.
-                self._server = self._start_server()
+            self._server = start_server(self._mode, self._folder, self._assignment, self._cells, self._lesson)
         return self._server
-
-    def _start_server(self) -> Server:
-        return start_server(self._mode, self._folder, self._assignment, self._cells, self._lesson)
 
     def execute(
         self,

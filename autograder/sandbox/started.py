@@ -1,6 +1,7 @@
 """One started guest process: its control socket, its log, its end."""
 
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from autograder.guest import wire
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 15.0
+_END_SECONDS = 2.0
 
 
 class NestedForbidden(SandboxUnavailable):
@@ -71,6 +73,8 @@ class StartedGuest:
             self._end()
             raise NestedForbidden(ready[1:].decode("utf-8", "replace"))
         if ready != b"r":
+            if self._was_killed():
+                raise SandboxError("the sandbox was killed from outside while it started")
             self._end()
             said = os.pread(self._log, 4000, 0).decode("utf-8", "replace").strip() or "it said nothing"
             reason = said.splitlines()[-1]
@@ -78,6 +82,14 @@ class StartedGuest:
                 f"the sandbox does not start on this machine: {reason}; `autograder doctor` says what to do"
             )
         self.control.settimeout(ANSWER_SECONDS)
+
+    def _was_killed(self) -> bool:
+        """Whether a signal to it, or to what bubblewrap waits for, ended the start, and not its own failure."""
+        try:
+            code = self.process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            return False
+        return code in (-signal.SIGKILL, 128 + signal.SIGKILL)
 
     def send_pipes(self) -> tuple[int, int]:
         """Give the guest the pipes of a submission; the host's ends, to write requests and to read replies."""

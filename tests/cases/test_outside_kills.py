@@ -7,7 +7,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from autograder.course import Course, load_course
+from autograder.errors import SandboxError, SandboxUnavailable
 from autograder.records import Cell, Ending, Program
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import build_budget
@@ -65,9 +68,11 @@ def test_the_init_of_a_submission_that_is_killed_once_from_outside_costs_nothing
     assert run.ending is Ending.OK
 
 
-def test_a_sandbox_that_is_killed_while_it_starts_is_started_again() -> None:
-    run = execute_while(load_course(ROOT), lambda: kill_first(1), "x = 1")
-    assert run.ending is Ending.OK
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_sandbox_that_is_killed_while_it_starts_is_no_machine_that_cannot_run_one(depth) -> None:
+    with pytest.raises(SandboxError, match="killed") as caught:
+        execute_while(load_course(ROOT), lambda: kill_first(depth), "x = 1")
+    assert not isinstance(caught.value, SandboxUnavailable)
 
 
 def test_a_process_that_kills_itself_is_blamed_though_it_gets_a_second_run() -> None:
