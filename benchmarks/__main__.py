@@ -1,6 +1,6 @@
 """Measure how fast grading is, beside other graders on the same machine, and write `docs/benchmarks.md`.
 
-make bench                                   everything, about an hour on two cores
+make bench                                   everything, about half an hour on two cores
 .venv/bin/python -m benchmarks --quick       everything on tiny classes, to try it; writes nothing
 .venv/bin/python -m benchmarks --parts loops --output loops.md
 """
