@@ -28,7 +28,7 @@ test: setup ## Run the project's tests, then the hidden tests on the solution
 soak: setup ## Grade 500 submissions, a third of them attacks, and kill what grades them (SOAK_SIZE, SOAK_KILLS, SOAK_SEED)
 	@bash scripts/soak.sh -s $(PYTEST_ARGS)
 
-bench: setup ## Measure how fast grading is, beside other graders; writes docs/benchmarks.md (about an hour)
+bench: setup ## Measure how fast grading is, beside other graders; writes docs/benchmarks.md (half an hour)
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 lock: ## Pin the newest allowed versions again (needs uv)

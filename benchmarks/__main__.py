@@ -1,6 +1,6 @@
 """Measure how fast grading is, beside other graders on the same machine, and write `docs/benchmarks.md`.
 
-make bench                                   everything, about an hour on two cores
+make bench                                   everything, about half an hour on two cores
 .venv/bin/python -m benchmarks --quick       everything on tiny classes, to try it; writes nothing
 .venv/bin/python -m benchmarks --parts loops --output loops.md
 """
@@ -45,6 +45,7 @@ known mistake. *CPU* and *wall* are what one more submission costs: the differen
 median of {sizes.repeats} runs. CPU is that of all processes together. *First* is the command from its start to its end
 with one notebook, *200 s* is first + {last} x wall. *Memory* is the peak of all processes together, with shared pages
 counted once. *Marks right*: points as the catalogue says. nbgrader and otter-grader work on one notebook at a time.
+The course was graded before: what a course keeps for all its submissions is there.
 
 The {full} checks are the same. nbgrader and otter-grader run a notebook once, on the published input set, and check
 inside the student's own process. This product runs it behind a wall and five times, once as it was handed in and once
@@ -114,8 +115,8 @@ def loop(bench: Bench, plan: Plan) -> str:
     """Endless loops in a class."""
     size, loops = plan.loops
     limit = bench.course.assignment(ASSIGNMENT).limits.cell_cpu_seconds
-    seconds = measure_loops(bench, size, loops, plan.repeats)
-    return report.build_loops(size, loops, seconds, limit, count_cores())
+    costs = measure_loops(bench, size, loops, plan.repeats)
+    return report.build_loops(size, loops, costs, limit, count_cores())
 
 
 def take_apart(bench: Bench, plan: Plan) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from benchmarks.compare import Comparison
+from benchmarks.meter import Cost
 from benchmarks.scaling import Regrade, Run
 from benchmarks.stages import Stages
 
@@ -90,18 +91,20 @@ def build_regrade(result: Regrade) -> str:
     return build_table((f"{result.size:,} submissions", "wall s", "CPU s", "times as fast"), rows)
 
 
-def build_loops(size: int, loops: int, seconds: tuple[float, float], limit: float, workers: int) -> str:
+def build_loops(size: int, loops: int, costs: tuple[Cost, Cost], limit: float, workers: int) -> str:
     """limit: seconds of processor time after which a cell is ended."""
-    without, with_loops = seconds
-    share = loops * limit / workers
+    without, with_loops = costs
+    wall = with_loops.wall_seconds - without.wall_seconds
+    cpu = with_loops.cpu_seconds - without.cpu_seconds
+    least = loops * limit
     rows = [
-        (f"{size} submissions, none loops", f"{without:.1f}"),
-        (f"{size} submissions, {loops} loop forever", f"{with_loops:.1f}"),
-        ("what the loops cost", f"{with_loops - without:.1f}"),
-        (f"{loops} loops x {limit:g} s of a cell / {workers} workers", f"{share:.1f}"),
-        ("times that", f"{(with_loops - without) / share:.2f}"),
+        (f"{size} submissions, none loops", f"{without.wall_seconds:.1f}", f"{without.cpu_seconds:.1f}"),
+        (f"{size}, of which {loops} loop forever", f"{with_loops.wall_seconds:.1f}", f"{with_loops.cpu_seconds:.1f}"),
+        ("what the loops cost", f"{wall:.1f}", f"{cpu:.1f}"),
+        (f"{loops} x the limit of {limit:g} s, {workers} workers", f"{least / workers:.1f}", f"{least:.1f}"),
+        ("times that", f"{wall / (least / workers):.2f}", f"{cpu / least:.2f}"),
     ]
-    return build_table(("", "wall s"), rows)
+    return build_table(("", "wall s", "CPU s"), rows)
 
 
 def build_stages(stages: Stages, floor: float) -> str:

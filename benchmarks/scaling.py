@@ -59,10 +59,14 @@ def measure_workers(bench: Bench, size: int, repeats: int) -> dict[int, float]:
     return {jobs: median(bench.grade(size, jobs=jobs).wall_seconds for _ in range(repeats)) for jobs in (1, 2)}
 
 
-def measure_loops(bench: Bench, size: int, loops: int, repeats: int) -> tuple[float, float]:
-    """Wall seconds of a class in which nobody loops forever, and of the same with so many who do."""
-    without = median(bench.grade(size).wall_seconds for _ in range(repeats))
-    return without, median(bench.grade(size, loops=loops).wall_seconds for _ in range(repeats))
+def measure_loops(bench: Bench, size: int, loops: int, repeats: int) -> tuple[Cost, Cost]:
+    """A class in which nobody loops forever, and the same with so many who do; the run of median wall time of each."""
+
+    def run(loops: int) -> Cost:
+        costs = sorted((bench.grade(size, loops=loops) for _ in range(repeats)), key=lambda each: each.wall_seconds)
+        return costs[repeats // 2]
+
+    return run(0), run(loops)
 
 
 class Regrade(msgspec.Struct, frozen=True):
