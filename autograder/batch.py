@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from itertools import islice
 from multiprocessing import active_children, get_context
 from multiprocessing.util import Finalize
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from autograder.course import Course
 from autograder.grading import Grader
@@ -60,14 +60,37 @@ def run_all(
     if jobs <= 1:
         yield from _run_here(course, assignment, work, items)
         return
-    lost: list[Item] = []
-    yield from _run_in_pool(course, assignment, work, items, jobs, lost)
-    for item in lost:
-        # A worker died under it or beside it: once more, in a pool of its own.
-        again: list[Item] = []
-        yield from _run_in_pool(course, assignment, work, [item], 1, again)
-        if again:
-            yield item, None
+    waiting = _Waiting(items)
+    while waiting:
+        suspects: list[Item] = []
+        yield from _run_in_pool(course, assignment, work, waiting, jobs, suspects)
+        for item in suspects:
+            # A worker died under it or beside it: once more, in a pool of its own.
+            again: list[Item] = []
+            yield from _run_in_pool(course, assignment, work, _Waiting([item]), 1, again)
+            if again:
+                yield item, None
+
+
+class _Waiting(Generic[Item]):
+    """Items that nobody works on yet; taken one at a time."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items = iter(items)
+        self._back: list[Item] = []
+
+    def __bool__(self) -> bool:
+        if not self._back:
+            self._back += islice(self._items, 1)
+        return bool(self._back)
+
+    def take(self) -> Item:
+        """The next one; there must be one."""
+        return self._back.pop() if self else next(self._items)
+
+    def put_back(self, item: Item) -> None:
+        """It was taken and nobody has worked on it."""
+        self._back.append(item)
 
 
 def _run_here(
@@ -81,10 +104,12 @@ def _run_here(
 
 
 def _run_in_pool(
-    course: Course, assignment: str, work: Work[Item, Result], items: Iterable[Item], jobs: int, lost: list[Item]
+    course: Course, assignment: str, work: Work[Item, Result], waiting: _Waiting[Item], jobs: int, suspects: list[Item]
 ) -> Iterator[tuple[Item, Result]]:
-    """Results from worker processes; items whose worker died are added to `lost`."""
-    waiting = iter(items)
+    """Results from worker processes, until nothing waits or a worker has died.
+
+    Then `suspects` gets all that was in hand, since nobody knows under which of them it died.
+    """
     running: dict[Future[Result], Item] = {}
     # Forked before any thread of ours exists, so that no worker pays for imports.
     pool = ProcessPoolExecutor(
@@ -92,11 +117,13 @@ def _run_in_pool(
     )
     try:
         while True:
-            for item in islice(waiting, jobs * _IN_FLIGHT - len(running)):
+            while not suspects and len(running) < jobs * _IN_FLIGHT and waiting:
+                item = waiting.take()
                 try:
                     running[pool.submit(_run_in_worker, course, assignment, work, item)] = item
                 except BrokenProcessPool:
-                    lost.append(item)
+                    waiting.put_back(item)
+                    break
             if not running:
                 break
             done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -105,7 +132,7 @@ def _run_in_pool(
                 try:
                     yield item, future.result()
                 except BrokenProcessPool:
-                    lost.append(item)
+                    suspects.append(item)
     except BaseException:
         # Interrupted, or nobody wants the rest: what the workers are busy with is not waited for.
         for worker in active_children():

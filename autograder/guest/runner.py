@@ -80,10 +80,14 @@ class Program:
         self._send = send
         self._codes: dict[tuple[int, bool], CodeType | SyntaxError] = {}
         self._answers = frozenset(job.answers)
+        self._names: dict[str, Any] = {}
 
     def run(self, order: wire.RunPass) -> None:
         """One pass in a fresh namespace."""
+        # Functions and their namespace hold each other; large arrays would stay for the next pass.
+        self._names.clear()
         module = ModuleType("__main__")
+        self._names = module.__dict__
         module.__dict__["__builtins__"] = builtins
         sys.modules["__main__"] = module
         capture = None if order.graded else Capture(self._show, self._job.output_bytes)

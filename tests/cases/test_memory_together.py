@@ -38,6 +38,13 @@ def test_workers_that_change_their_copies_are_out_of_memory(bench) -> None:
     assert bench.status(grade, "head-size") == "out-of-memory"
 
 
+def test_what_one_run_keeps_in_a_function_is_free_in_the_next(bench) -> None:
+    """Four runs, each with 60 per cent of the limit behind a function that refers to its own namespace."""
+    mib = bench.grader.assignment.limits.memory_bytes * 6 // 10 // MIB
+    code = f"big = np.ones({mib} * 2**17)\ndef look(big=big):\n    return big, X\n" + bench.read_source("head-size")
+    bench.assert_full(bench.grade_codes({"head-size": code}))
+
+
 @pytest.fixture
 def family():
     """A process of this user with 100 MiB, and three forked children that share them."""

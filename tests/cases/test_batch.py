@@ -1,0 +1,65 @@
+"""Work over local processes: everything is done once, whatever becomes of a worker."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+from autograder.batch import run_all
+from autograder.course import Course
+from autograder.grading import Grader
+
+ASSIGNMENT = "qkv"
+
+
+def note_worker(grader: Grader, item: tuple[int, str]) -> int:
+    """The item's number; leaves the number of the process behind."""
+    number, folder = item
+    Path(folder, str(os.getpid())).touch()
+    return number
+
+
+def die_once(grader: Grader, item: tuple[int, str]) -> int:
+    """As `note_worker`, but the first process that meets number 5 dies."""
+    if item[0] == 5 and not Path(item[1], "died").exists():
+        Path(item[1], "died").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return note_worker(grader, item)
+
+
+def die_always(grader: Grader, item: tuple[int, str]) -> int:
+    """As `note_worker`, but number 5 kills whoever meets it."""
+    if item[0] == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return note_worker(grader, item)
+
+
+def test_a_worker_that_dies_costs_what_it_had_in_hand_a_second_try_and_nobody_else(
+    course: Course, tmp_path: Path
+) -> None:
+    items = [(number, str(tmp_path)) for number in range(60)]
+    done = sorted(result for _, result in run_all(course, ASSIGNMENT, die_once, items, 2) if result is not None)
+    assert done == list(range(60))
+    # Two at first, one for each of the at most eight that were in hand, two for the rest.
+    assert len([name for name in os.listdir(tmp_path) if name.isdigit()]) <= 12
+
+
+def test_an_item_that_kills_two_workers_is_reported_and_the_rest_is_done(course: Course, tmp_path: Path) -> None:
+    items = [(number, str(tmp_path)) for number in range(30)]
+    results = {item[0]: result for item, result in run_all(course, ASSIGNMENT, die_always, items, 2)}
+    assert results == {number: None if number == 5 else number for number in range(30)}
+
+
+def test_items_are_taken_as_they_are_needed(course: Course, tmp_path: Path) -> None:
+    taken = 0
+
+    def give() -> Iterator[tuple[int, str]]:
+        nonlocal taken
+        for number in range(1000):
+            taken += 1
+            yield number, str(tmp_path)
+
+    results = run_all(course, ASSIGNMENT, note_worker, give(), 2)
+    next(results)
+    assert taken <= 10
+    results.close()  # type: ignore[attr-defined]
