@@ -59,11 +59,12 @@ def describe_marking(course: Course, name: str) -> Fingerprint:
     """How answers of an assignment are marked: hidden tests, reference, catalogue, exercises, this package."""
     assignment = course.assignment(name)
     tests, solutions = course.hidden_tests(name), course.reference(name).parent
+    catalogue = [solutions / each for each in ("mistakes.toml", "variants.toml", "equivalents.toml")]
     return _build_fingerprint(
         {
-            "hidden tests": _digest_files(sorted(tests.rglob("*.py")), tests),
-            "reference": _digest_files(sorted(solutions.glob("*.py")), solutions),
-            "catalogue": _digest_files([solutions / "mistakes.toml"], solutions),
+            "hidden tests": _digest_files(_list_files(tests), tests),
+            "reference": _digest_files([each for each in _list_files(solutions) if each not in catalogue], solutions),
+            "catalogue": _digest_files(catalogue[:1], solutions),
             "exercises": [exercise.model_dump() for exercise in assignment.exercises],
             "hints": assignment.show_hints,
             "packages": {each: _find_version(each) for each in ("numpy", "pytest")},
@@ -80,6 +81,15 @@ def list_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str
 def _build_fingerprint(description: dict[str, Any]) -> Fingerprint:
     plain = msgspec.json.encode(description, order="sorted")
     return Fingerprint(hashlib.sha256(plain).hexdigest(), msgspec.json.decode(plain))
+
+
+def _list_files(folder: Path) -> list[Path]:
+    """All files below a folder, since tests and references may read others than Python's."""
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if file.is_file() and not {"__pycache__", ".ipynb_checkpoints"} & {*file.parts}
+    )
 
 
 def _list_own(parts: Iterable[str]) -> list[Path]:
