@@ -9,6 +9,7 @@ import argparse
 import datetime
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable
@@ -168,6 +169,8 @@ def main() -> None:
         report.build_machine(describe_machine()),
     ]
     print("\n\n".join(texts), flush=True)
+    # Ended from outside, it still removes its folder and its control group.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     work = Path(tempfile.mkdtemp(prefix="autograder-bench-"))
     try:
         bench = prepare(work)

@@ -47,10 +47,13 @@ def measure_command(
         )
         watcher = _Watcher(process.pid, whole_tree=watch)
         watcher.start()
-        output, _ = process.communicate()
-        wall = time.perf_counter() - began
-        watcher.stop()
-        _reap_orphans()
+        try:
+            output, _ = process.communicate()
+            wall = time.perf_counter() - began
+        finally:
+            process.kill()
+            watcher.stop()
+            _reap_orphans()
         cpu = account.read_seconds()
     if process.returncode != 0:
         raise SystemExit(f"{' '.join(command)}: exit status {process.returncode}: {output[-2000:].decode()}")
