@@ -6,7 +6,6 @@ ends, when the host asks with SIGTERM, or when the fork server dies. Its own end
 """
 
 import os
-import shutil
 import signal
 import tempfile
 import time
@@ -87,7 +86,10 @@ class KeeperMaker:
                 os.close(fd)
             owner = os.getuid() if uid is None else uid
             places = users.list_places() if self._own_user else [self._folder]
-            code = minder.mind_student(student, (signal.SIGTERM,), places, stage.settings, owner)
+            disk_bytes, files = stage.settings.disk_bytes, stage.settings.files
+            code = minder.mind_student(
+                student, (signal.SIGTERM,), lambda: minder.is_full(places, disk_bytes, files, owner)
+            )
         except BaseException as error:
             report_fault(pipes[1], "keeper", error)
         os._exit(code if self._sweep() else wire.SWEEP_FAILED)
@@ -120,7 +122,7 @@ class KeeperMaker:
                 os.kill(pid, signal.SIGKILL)
             minder.reap(0)
             time.sleep(0.001)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        minder.remove_tree(self._folder)
         return not left
 
 

@@ -32,8 +32,8 @@ def serve_one(stage: Stage) -> NoReturn:
             be_student(pipes, lambda: walls.enter_student(pipes, stage.limits, stage.settings.filter))
         for fd in pipes:
             os.close(fd)
-        # The tmpfs caps the bytes; nothing but this look caps the files.
-        code = minder.mind_student(student, (), ("/tmp",), stage.settings, os.getuid())
+        # The tmpfs caps the bytes; nothing but these looks caps the files.
+        code = minder.mind_student(student, (), lambda: minder.count_files("/tmp") > stage.settings.files)
     except BaseException as error:
         report_fault(pipes[1], "student", error)
         code = wire.SETUP_FAILED

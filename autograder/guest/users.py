@@ -8,7 +8,6 @@ import fcntl
 import os
 import pwd
 import secrets
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -131,11 +130,11 @@ def end_processes(uid: int, seconds: float) -> bool:
 def remove_files(uid: int, folder: str) -> None:
     """Remove a user's folder, and what it owns in places that are open to all."""
     if folder:
-        shutil.rmtree(folder, ignore_errors=True)
+        minder.remove_tree(folder)
     for place in list_places():
         for entry in minder.list_owned(place, uid):
             if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
+                minder.remove_tree(entry.path)
             else:
                 Path(entry.path).unlink(missing_ok=True)
 

@@ -9,7 +9,7 @@ import pytest
 from autograder.records import Ending
 
 from .conftest import Room
-from .differences import DIFFERENCES
+from .differences import DIFFERENCES, USER
 
 FILL = """
 import os, time
@@ -21,6 +21,31 @@ try:
 except OSError:
     b = -1
 """
+
+HIDDEN = {
+    "in a folder that cannot be read": """
+import os
+os.makedirs('closed', exist_ok=True)
+os.chmod('closed', 0o300)
+os.chdir('closed')
+""",
+    "deeper than a path can name": """
+import os
+for _ in range(18):
+    os.makedirs('n' * 250, exist_ok=True)
+    os.chdir('n' * 250)
+""",
+    "deleted and open": """
+import builtins, os
+held = []
+
+
+def open(name, mode):
+    held.append(builtins.open(name, mode))
+    os.unlink(name)
+    return builtins.open(os.devnull, mode)
+""",
+}
 
 FORKS = """
 import subprocess
@@ -74,3 +99,15 @@ def test_files_over_the_limit_meet_it_as_declared(room: Room, name: str, count: 
         assert ending is Ending.KILLED
         assert "2 MiB" in text
         assert "64" in text
+
+
+@pytest.mark.parametrize("place", HIDDEN)
+def test_files_over_the_limit_are_found_where_student_code_hides_them(walled: Room, place: str) -> None:
+    if walled.mode == USER and place == "deleted and open":
+        pytest.skip("what is deleted is counted by a mount of its own only")
+    execution = walled.run(f"COUNT, SIZE, b = 100, 0, -1\n{HIDDEN[place]}{FILL}else:\n    b = 1\n")
+    walled.assert_others_right(execution)
+    if DIFFERENCES["more files than the limit"][walled.mode] == "refused":
+        assert [each.answers["b"] for each in execution.passes] == [-1, -1]
+    else:
+        assert "64" in walled.read_ending(execution)[1]

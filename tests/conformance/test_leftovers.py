@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from autograder.sandbox.modes import SandboxMode
+from autograder.sandbox.session import Session
+
 from .conftest import Room
 from .differences import NONE, SINGLE, USER
 
@@ -95,6 +98,28 @@ def test_nothing_is_left_on_the_machine_and_the_next_submission_has_an_empty_fol
     assert find_files(mark) == []
     assert count_system_v() == before
     assert room.ask(head + LOOK) == [[], [], []]
+
+
+DEEP = """
+import os
+os.makedirs(MARK)
+os.chdir(MARK)
+for _ in range(DEPTH):
+    os.mkdir(NAME)
+    os.chdir(NAME)
+b = 1
+"""
+
+
+@pytest.mark.parametrize(("depth", "name"), [(1500, "n"), (30, "n" * 250)])
+def test_folders_deeper_than_a_stack_or_a_path_are_removed(room: Room, depth: int, name: str) -> None:
+    mark, _ = build_mark()
+    limits = room.assignment.limits.model_copy(update={"files": 10_000, "disk_bytes": 2**26})
+    assignment = room.assignment.model_copy(update={"limits": limits})
+    with Session(room.folder, assignment, mode=SandboxMode(room.mode)) as session:
+        execution = room.run(f"MARK, DEPTH, NAME = {mark!r}, {depth}, {name!r}\n{DEEP}", session)
+    room.assert_others_right(execution)
+    assert not [each for each in os.listdir("/tmp") if os.path.lexists(f"/tmp/{each}/{mark}")]
 
 
 SLEEPER = """
