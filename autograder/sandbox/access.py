@@ -13,7 +13,8 @@ from autograder.sandbox.bubblewrap import GUEST, find_python
 NOBODY = 59_999
 """Who looks: like the users of submissions it has no account, no groups and no files."""
 
-_SECRETS = ("course.toml", "tests/hidden", "solutions", ".autograder", "students.csv", "submitted")
+_SECRETS = ("course.toml", "tests/hidden", "solutions", ".autograder", "*.csv", "submitted", ".git")
+"""The history of a course holds everything that it ever held; a table holds names or marks."""
 _MOST_LOOKED_AT = 2_000
 
 
@@ -65,12 +66,11 @@ def check_files(submissions: Iterable[Path], store: str | None) -> None:
 def list_secrets(course_folder: Path) -> list[str]:
     """What of a course student code may not read."""
     found: list[str] = []
-    for name in _SECRETS:
-        top = course_folder.resolve() / name
+    for top in (each for pattern in _SECRETS for each in sorted(course_folder.resolve().glob(pattern))):
         found.append(str(top))
         if top.is_dir():
             found += [str(each) for each in sorted(top.rglob("*"))[:_MOST_LOOKED_AT]]
-    return [path for path in found if os.path.lexists(path)]
+    return found
 
 
 def find_readable(paths: Sequence[str]) -> list[str]:

@@ -41,7 +41,16 @@ def test_course_that_others_may_read_is_refused_until_it_is_closed(open_course: 
 
 
 @as_root
-@pytest.mark.parametrize("name", ["tests/hidden/x/test_x.py", "solutions/x/reference.py", ".autograder/grades.sqlite"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tests/hidden/x/test_x.py",
+        "solutions/x/reference.py",
+        ".autograder/grades.sqlite",
+        ".git/objects/0a/object",
+        "class-of-2027.csv",
+    ],
+)
 def test_one_open_file_of_a_course_is_enough_to_refuse(open_course: Path, name: str) -> None:
     (open_course / "course.toml").chmod(0o600)
     (open_course / "tests" / "hidden").chmod(0o711)
