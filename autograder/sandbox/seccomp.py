@@ -57,6 +57,8 @@ def build_filter() -> bytes:
     for bit in (1 << n for n in range(32) if _CLONE_NAMESPACES >> n & 1):
         program.add_rule(denied, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, bit, bit))
     program.add_rule(denied, "prctl", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, _INT, _PR_SET_DUMPABLE))
+    # A limit of processor time for the init of a submission would end it, and all that can be told of the submission.
+    program.add_rule(denied, "prlimit64", pyseccomp.Arg(0, pyseccomp.NE, 0))
     for request in (_TIOCSTI, _TIOCLINUX):
         program.add_rule(denied, "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, _INT, request))
     # Shared memory without a file stays when its pages are let go of, and then nobody counts it.

@@ -113,6 +113,7 @@ class Session:
                 ended = Exchange(clone, progress, job, watch).run()
                 if ended is None and group is not None and group.is_out_of_memory():
                     ended = tell_memory(limits.memory_bytes)
+                    clone.was_ended = True  # the root too
             code, cpu = server.read_status(clone)
             if code == wire.SWEEP_FAILED:
                 raise SandboxError("what a submission left behind cannot be ended or removed")

@@ -11,6 +11,7 @@ import pytest
 from autograder.course import Limits
 from autograder.grading import Grader
 from autograder.sandbox.cgroup import Groups, look_here
+from autograder.sandbox.modes import SandboxMode
 
 ROOT = Path(__file__).parents[2]
 HERE = look_here()
@@ -53,13 +54,13 @@ HOARDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def roomy(course, bench):
+@pytest.fixture(scope="module", params=[SandboxMode.AUTO, SandboxMode.SINGLE])
+def roomy(request, course, bench):
     """A workbench whose time limits end nothing, so that only the kernel can."""
     assignment = course.assignment("qkv")
     limits = assignment.limits.model_copy(update=LIMITS)
     changed = {"qkv": assignment.model_copy(update={"limits": limits})}
-    with Grader(course.model_copy(update={"assignments": changed}), "qkv") as grader:
+    with Grader(course.model_copy(update={"assignments": changed}), "qkv", request.param) as grader:
         yield type(bench)(grader)
 
 

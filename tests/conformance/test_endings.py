@@ -1,7 +1,14 @@
 """However a submission ends, its other exercises and the next submission do not feel it; in every mode."""
 
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
+from autograder.course import Limits
 from autograder.records import Ending
 
 from .conftest import INPUT_SETS, TIGHT, Room
@@ -51,3 +58,58 @@ def test_an_ending_costs_its_own_exercise_alone(room: Room, name: str) -> None:
     assert room.read_ending(execution)[0] in endings, room.read_ending(execution)
     assert [each.answers.get("b") for each in execution.passes] == [None, None]
     assert_next_is_right(room)
+
+
+LIMITS_OF_THE_INIT = """
+import os, resource, time
+for name in ('RLIMIT_CPU', 'RLIMIT_AS', 'RLIMIT_DATA', 'RLIMIT_NOFILE', 'RLIMIT_STACK', 'RLIMIT_NPROC'):
+    try:
+        resource.prlimit(os.getppid(), getattr(resource, name), (0, 0))
+    except OSError:
+        pass
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    # Orphans give the init work, on its own processor time.
+    if os.fork() == 0:
+        os.fork()
+        os._exit(0)
+    os.wait()
+b = 1
+"""
+
+
+def test_the_process_that_minds_a_submission_cannot_be_starved(walled: Room) -> None:
+    execution = walled.run(LIMITS_OF_THE_INIT)
+    walled.assert_others_right(execution)
+    assert_next_is_right(walled)
+
+
+class FullGroup:
+    """Stands for a control group whose memory is full: the kernel ends all processes in it at one stroke."""
+
+    def __init__(self) -> None:
+        self.is_full = False
+
+    @contextmanager
+    def confine(self, root: int, limits: Limits) -> Iterator["FullGroup"]:
+        def end() -> None:
+            self.is_full = True
+            os.kill(root, signal.SIGKILL)
+
+        timer = threading.Timer(2, end)
+        timer.start()
+        yield self
+        timer.cancel()
+        self.is_full = False
+
+    def is_out_of_memory(self) -> bool:
+        return self.is_full
+
+
+def test_memory_that_the_kernel_ends_with_everything_in_the_group_is_named(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room.session, "_groups", FullGroup())
+    execution = room.run("import time\ntime.sleep(1000)")
+    room.assert_others_right(execution)
+    assert room.read_ending(execution)[0] is Ending.OUT_OF_MEMORY
