@@ -122,6 +122,7 @@ def grade(
         open_results(loaded, store, keep=not no_store) as results,
         results.exclusive(f"autograder grade, assignment {name}"),
     ):
+        sources = _keep_names(sources, results, name)
         book = Gradebook(loaded, name, results, jobs=jobs, scheduler=scheduler, report=warn)
         tally = _follow(book.grade(sources, force=force), len(sources), f"Grading {name}")
         entries = _sort_entries(tally, sources)
@@ -203,6 +204,20 @@ def _refuse_nothing(skipped: "Sequence[Skipped]") -> NoReturn:
     """Nothing to grade is an error, and says what was found instead."""
     found = "; ".join(f"{each.path}: {each.reason}" for each in skipped[:5])
     raise UsageError(f"no submission was found there{f' ({found})' if found else ''}")
+
+
+def _keep_names(sources: "Sequence[Source]", store: "Store", name: str) -> "list[Source]":
+    """Names as the store knows them; tells of points by hand whose student cannot be found any more."""
+    from autograder.naming import adopt_names, find_orphans
+
+    named = adopt_names(sources, store.list_submissions(name))
+    decided = dict.fromkeys(decision.student for decision in store.list_decisions(name))
+    for student in find_orphans(named, decided):
+        warn(
+            f"there are points by hand for {student}, and several students of that name now; none of them gets these "
+            f"points: give them again with autograder mark, under the name in the table"
+        )
+    return named
 
 
 def _follow(results: "Iterator[Done]", size: int, title: str) -> Tally:

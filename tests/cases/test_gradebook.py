@@ -193,7 +193,8 @@ def test_a_run_alone_that_is_missing_is_made_and_told(school: School) -> None:
     with open(school.folder / "tests/hidden/qkv/test_head_size.py", "a", encoding="utf-8") as file:
         file.write(
             "\n\n@pytest.mark.points(1)\ndef test_draws_are_those_of_the_reference(answers, expected) -> None:\n"
-            '    """Wq6 is drawn as the reference draws it."""\n    require(answers.Wq6[0, 0] == expected.Wq6[0, 0], "No.")\n'
+            '    """Wq6 is drawn as the reference draws it."""\n'
+            '    require(answers.Wq6[0, 0] == expected.Wq6[0, 0], "It is not.")\n'
         )
     planned = school.call("regrade", "--dry-run", path="/nowhere")
     assert planned.returncode == 0, planned.stderr
@@ -261,6 +262,19 @@ def test_status_says_who_is_missing_and_what_could_not_be_graded(school: School)
     assert "missing (1): dia Dia" in lines
     assert any(line.startswith("ungraded dan: ") for line in lines)
     assert any(line.startswith("not in the roster (1): dan is not in the roster") for line in lines)
+
+
+def test_a_second_file_of_the_same_name_takes_no_points_by_hand_away(school: School) -> None:
+    school.call("grade", "../downloads")
+    school.call("mark", "ada", "shared-key", "1")
+    (school.downloads / "mallory").mkdir()
+    (school.downloads / "mallory" / "ada.ipynb").write_bytes(
+        fill_notebook(school.source, {"head-size": "n_params = 1"})
+    )
+    table = school.call("grade", "../downloads").stdout
+    (own,) = [line for line in table.splitlines() if line.split()[1:3] == ["ada", "│"]]
+    assert "14 / 15" in own
+    assert "4 submitted" in school.call("status").stdout
 
 
 def test_a_group_shares_the_submission_of_one_and_each_has_a_story(school: School) -> None:

@@ -1,0 +1,47 @@
+"""A name that the store knows stays with its student."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from autograder.intake.files import Source
+from autograder.naming import adopt_names, find_orphans
+from autograder.store.records import StoredSubmission
+
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def store(student: str, path: str, lms_id: str = "") -> StoredSubmission:
+    return StoredSubmission("qkv", student, "aa", path, 0, None, None, lms_id, (), NOW, True)
+
+
+def find(student: str, shown: str, lms_id: str = "") -> Source:
+    return Source(student, Path(shown), shown, id=lms_id)
+
+
+def test_a_newcomer_of_the_same_name_takes_nobodys_name() -> None:
+    sources = [find("alice (alice.ipynb)", "in/alice.ipynb"), find("alice (m/alice.ipynb)", "in/m/alice.ipynb")]
+    named = adopt_names(sources, [store("alice", "in/alice.ipynb")])
+    assert [each.student for each in named] == ["alice", "alice (m/alice.ipynb)"]
+
+
+def test_the_id_of_the_lms_outweighs_the_path() -> None:
+    sources = [find("Wei Wang (2)", "new/b.ipynb", "2"), find("Wei Wang (1)", "new/a.ipynb", "1")]
+    named = adopt_names(sources, [store("Wei Wang", "old/x.ipynb", "1"), store("Wei Wang (9)", "new/b.ipynb", "9")])
+    assert [each.student for each in named] == ["Wei Wang (2)", "Wei Wang"]
+
+
+def test_all_attempts_of_a_student_keep_the_name() -> None:
+    sources = [find("Wei Wang (1)", f"new/{number}.ipynb", "1") for number in range(3)]
+    named = adopt_names(sources, [store("Wei Wang", "old/x.ipynb", "1")])
+    assert {each.student for each in named} == {"Wei Wang"}
+
+
+def test_a_name_that_somebody_else_of_the_batch_has_is_not_taken() -> None:
+    sources = [find("alice", "other/alice.ipynb"), find("bob", "in/alice.ipynb")]
+    named = adopt_names(sources, [store("alice", "in/alice.ipynb")])
+    assert [each.student for each in named] == ["alice", "bob"]
+
+
+def test_points_by_hand_that_nobody_gets_any_more_are_told() -> None:
+    sources = [find("alice (x/alice.ipynb)", "x/alice.ipynb"), find("bob", "bob.ipynb")]
+    assert find_orphans(sources, ["alice", "bob", "carl"]) == ["alice"]
