@@ -75,7 +75,9 @@ def test_a_missing_answer_of_a_cell_that_was_ended_is_no_slip_of_the_pen(bench) 
 @pytest.fixture
 def endless(tmp_path, bench) -> Path:
     for number in range(4):
-        (tmp_path / f"s{number}.ipynb").write_bytes(bench.fill({"head-size": f"import time\ntime.sleep(60)  # {number}\n"}))
+        (tmp_path / f"s{number}.ipynb").write_bytes(
+            bench.fill({"head-size": f"import time\ntime.sleep(60)  # {number}\n"})
+        )
     return tmp_path
 
 
