@@ -291,6 +291,20 @@ def test_a_person_who_is_forgotten_is_gone_from_the_disk(school: School) -> None
     assert school.call("show", "secretive-name").returncode == 2
 
 
+@pytest.mark.parametrize("named", ["u17", "Ada Lovelace"])
+def test_a_person_is_forgotten_under_the_name_of_the_roster_and_that_of_the_file(school: School, named: str) -> None:
+    (school.folder / "students.csv").write_text("id,name\nu17,Ada Lovelace\nu18,Bob\n")
+    (school.downloads / "ada.ipynb").rename(school.downloads / "Ada Lovelace.ipynb")
+    school.grade()
+    assert school.call("mark", "u17", "shared-key", "0.5", "--why", "private words").returncode == 0
+    assert school.call("mark", "bob", "shared-key", "0.5").returncode == 0
+    done = school.call("forget", named, "--yes")
+    assert "1 submissions made anonymous" in done.stdout
+    assert "1 decisions made anonymous" in done.stdout
+    assert school.call("show", "u17").returncode == 2
+    assert school.call("show", "bob").returncode == 0
+
+
 def test_a_second_run_at_once_is_told_who_is_running(school: School) -> None:
     with open_store(default_place(school.folder)) as store, store.exclusive("a long evening"):
         refused = school.call("grade", "../downloads")
