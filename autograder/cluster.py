@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from autograder.course import FILE_NAME, Course, load_course
-from autograder.errors import AutograderError, ClusterError
+from autograder.errors import AutograderError, ClusterError, SandboxUnavailable
 from autograder.fingerprint import Fingerprint, describe_environment, describe_marking, list_differences
 from autograder.grading import Grader
 
@@ -31,8 +31,6 @@ Report = Callable[[str], None]
 _IN_FLIGHT = 8
 """Items handed out for each worker: enough that none waits for the network."""
 _CONNECT_SECONDS = 10
-_MOST_TRIES = 3
-"""How often an item is handed out again after workers refused it."""
 
 
 class Bundle(msgspec.Struct, frozen=True):
@@ -63,7 +61,8 @@ def run_on_cluster(
     `report` is told of workers that refuse. `ClusterError` when there is no cluster, or no worker that may work.
     """
     try:
-        from distributed import Client
+        from distributed import CancelledError, Client
+        from distributed.comm.core import CommClosedError
     except ImportError as error:
         raise ClusterError("a cluster needs the extra packages: pip install 'autograder-numpy[cluster]'") from error
     try:
@@ -73,7 +72,13 @@ def run_on_cluster(
             f"no Dask scheduler answers at {scheduler} ({error}); start one with `dask scheduler`"
         ) from error
     with client:
-        yield from _Run(client, build_bundle(course, assignment), work, report).run(items)
+        try:
+            yield from _Run(client, build_bundle(course, assignment), work, report).run(items)
+        except (CommClosedError, CancelledError) as error:
+            raise ClusterError(
+                f"the Dask scheduler at {scheduler} went away under way; what came back is kept: "
+                "start it again and run the same command"
+            ) from error
 
 
 def build_bundle(course: Course, assignment: str) -> Bundle:
@@ -134,9 +139,9 @@ class _Run:
                 continue
             if isinstance(result, Refusal):
                 self._note_refusal(result)
+                # Dask lets an idle worker steal it from a willing one, refuse it again, and so on; until all refuse,
+                # a willing one has work meanwhile.
                 self._tries[number] = self._tries.get(number, 0) + 1
-                if self._tries[number] > _MOST_TRIES + len(self._refused):
-                    raise ClusterError(f"no worker of the cluster takes this work; the last said: {result.reason}")
                 hand_out(number, item)
             else:
                 yield item, result
@@ -210,14 +215,26 @@ _lock = threading.Lock()
 
 def work_in_worker(bundle: Bundle, work: Callable[[Grader, Any], Any], item: Any) -> Any:
     """Runs in a worker of the cluster: the result of `work`, or a `Refusal`."""
+    from distributed import get_worker
+
+    try:
+        seat = _take_seat(bundle)
+        if not seat.reason:
+            return seat.thread.submit(work, seat.grader, item).result()
+        reason = seat.reason
+    except (SandboxUnavailable, OSError) as error:
+        # This machine's own fault, which costs nobody the batch. Not kept: a person may mend it and ask again.
+        reason = str(error)
+    return Refusal(get_worker().address, reason)
+
+
+def _take_seat(bundle: Bundle) -> _Seat:
+    """The seat for a bundle; one for another state of the same assignment is given up."""
     with _lock:
         seat = _seats.get(bundle.assignment)
         if seat is None or seat.digest != bundle.digest:
             if seat is not None:
+                del _seats[bundle.assignment]
                 seat.close()
             seat = _seats[bundle.assignment] = _Seat(bundle)
-    if seat.reason:
-        from distributed import get_worker
-
-        return Refusal(get_worker().address, seat.reason)
-    return seat.thread.submit(work, seat.grader, item).result()
+        return seat

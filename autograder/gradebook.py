@@ -6,7 +6,7 @@ stored of it, and give back a grade with the runs that they made.
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from itertools import islice
@@ -154,7 +154,7 @@ class Gradebook:
         self._unsaved: list[Result] = []
         self._saved_at = time.monotonic()
 
-    def grade(self, sources: Iterable[Source], *, force: bool = False) -> Iterator[Done]:
+    def grade(self, sources: Iterable[Source], *, force: bool = False) -> Generator[Done, None, None]:
         """Run what has not been run like this, mark what has not been marked like this; each source once.
 
         force: run and mark everything again.
@@ -164,7 +164,7 @@ class Gradebook:
         self._store.save_marking(UNFINISHED, {})
         yield from self._work(self._receive(sources, force=force), save=True)
 
-    def regrade(self, *, dry_run: bool = False) -> Iterator[Done]:
+    def regrade(self, *, dry_run: bool = False) -> Generator[Done, None, None]:
         """Mark the stored answers of every submission that counts, as far as this marking has not seen them.
 
         Student code runs for an exercise alone that newly loses marks, and not at all with `dry_run`, which

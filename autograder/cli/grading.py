@@ -5,6 +5,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -124,7 +125,9 @@ def grade(
     ):
         sources = _keep_names(sources, results, name)
         book = Gradebook(loaded, name, results, jobs=jobs, scheduler=scheduler, report=warn)
-        tally = _follow(book.grade(sources, force=force), len(sources), f"Grading {name}")
+        # Closed before the store is, however this ends: what was graded and is not saved yet is saved then.
+        with closing(book.grade(sources, force=force)) as done:
+            tally = _follow(done, len(sources), f"Grading {name}")
         entries = _sort_entries(tally, sources)
         if attempt is Attempt.BEST:
             entries, skipped = _keep_best(entries, tally, skipped, results, name)
@@ -173,7 +176,8 @@ def regrade(
         book = Gradebook(loaded, name, results, jobs=jobs, scheduler=scheduler, report=warn)
         left_out = book.count_unexecuted()
         size = len(results.list_submissions(name)) - left_out
-        tally = _follow(book.regrade(dry_run=dry_run), size, f"Marking {name} again")
+        with closing(book.regrade(dry_run=dry_run)) as done:
+            tally = _follow(done, size, f"Marking {name} again")
     if output is not None:
         _write_changes(output, tally, left_out, dry_run=dry_run)
         return

@@ -130,25 +130,28 @@ def show(
 
 @app.command()
 def forget(
-    student: Annotated[str, typer.Argument(metavar="STUDENT", help="As in the table.")],
+    student: Annotated[str, typer.Argument(metavar="STUDENT", help="As in the table or the roster.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     store: StoreOption = None,
     course: CourseOption = None,
 ) -> None:
     """Erase a person from the store, in all assignments; the points stay, under a random name, for statistics."""
     from autograder.course import find_course_folder, load_course
+    from autograder.roster import read_roster
 
     loaded = load_course(course or find_course_folder(Path.cwd()))
     with open_results(loaded, store, create=False) as results, results.exclusive("autograder forget"):
-        known = {each.student for name in loaded.assignments for each in results.list_submissions(name, student)}
-        decided = any(results.list_decisions(name, student) for name in loaded.assignments)
-        if not known and not decided:
+        labels = {(each.student, each.lms_id) for name in loaded.assignments for each in results.list_submissions(name)}
+        labels |= {(each.student, "") for name in loaded.assignments for each in results.list_decisions(name)}
+        roster = read_roster(loaded)
+        names = roster.list_names(student, sorted(labels)) if roster else [student]
+        if not {label for label, _ in labels} & set(names):
             raise UsageError(f"{student} has nothing in the store; autograder status lists who has")
         if not yes:
             if not sys.stdin.isatty():
                 raise UsageError("this cannot be undone; say --yes where nobody can be asked")
-            typer.confirm(f"Erase {student} from {results.place}? This cannot be undone.", abort=True)
-        gone = results.forget(student)
+            typer.confirm(f"Erase {', '.join(names)} from {results.place}? This cannot be undone.", abort=True)
+        gone = results.forget(*names)
     print(
         f"{student} is erased: {gone.submissions} submissions made anonymous, {gone.contents} files and "
         f"{gone.executions} runs deleted, {gone.decisions} decisions made anonymous. Backups, downloads and "

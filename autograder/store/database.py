@@ -154,14 +154,16 @@ class Store:
         with self._read() as connection:
             return decisions.list_decisions(connection, assignment, student)
 
-    def forget(self, student: str) -> Forgotten:
-        """Erase a person in all assignments, also from the disk; points stay under a random name.
+    def forget(self, *names: str) -> Forgotten:
+        """Erase a person, by all names that the store has, in all assignments, also from the disk.
+
+        Points stay under a random name.
 
         Hold `exclusive`, so that no run brings the person back. When another process's reading keeps erased bytes on
         the disk, `StoreError` says so; a second call then finishes.
         """
         with self._write() as connection:
-            forgotten = forgetting.forget(connection, student)
+            forgotten = forgetting.forget(connection, names)
         with self._explain():
             forgetting.wipe(self._engine)
         return forgotten

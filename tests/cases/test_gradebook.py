@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from autograder import cli
 from autograder.catalogue import fill_notebook
 from autograder.course import load_course
 from autograder.gradebook import Done, Gradebook, Work
 from autograder.intake.layouts import find_submissions
-from autograder.store.database import default_place, open_store
+from autograder.store.database import Store, default_place, open_store
 
 ROOT = Path(__file__).parents[2]
 COMMAND = Path(sys.executable).with_name("autograder")
@@ -304,6 +305,20 @@ def test_a_person_who_is_forgotten_is_gone_from_the_disk(school: School) -> None
     assert school.call("show", "secretive-name").returncode == 2
 
 
+@pytest.mark.parametrize("named", ["u17", "Ada Lovelace"])
+def test_a_person_is_forgotten_under_the_name_of_the_roster_and_that_of_the_file(school: School, named: str) -> None:
+    (school.folder / "students.csv").write_text("id,name\nu17,Ada Lovelace\nu18,Bob\n")
+    (school.downloads / "ada.ipynb").rename(school.downloads / "Ada Lovelace.ipynb")
+    school.grade()
+    assert school.call("mark", "u17", "shared-key", "0.5", "--why", "private words").returncode == 0
+    assert school.call("mark", "bob", "shared-key", "0.5").returncode == 0
+    done = school.call("forget", named, "--yes")
+    assert "1 submissions made anonymous" in done.stdout
+    assert "1 decisions made anonymous" in done.stdout
+    assert school.call("show", "u17").returncode == 2
+    assert school.call("show", "bob").returncode == 0
+
+
 def test_a_second_run_at_once_is_told_who_is_running(school: School) -> None:
     with open_store(default_place(school.folder)) as store, store.exclusive("a long evening"):
         refused = school.call("grade", "../downloads")
@@ -311,6 +326,31 @@ def test_a_second_run_at_once_is_told_who_is_running(school: School) -> None:
     assert f"process {os.getpid()}" in refused.stderr
     assert "a long evening" in refused.stderr
     assert school.call("grade", "../downloads").returncode == 0
+
+
+def test_an_interrupt_between_two_results_saves_both_while_the_store_is_still_held(
+    school: School, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    saved = []
+    close = Store.__exit__
+
+    def look_and_close(store: Store, *error: object) -> None:
+        saved.append(len(store.latest_grades("qkv")))
+        close(store, *error)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("rich.progress.Progress.advance", interrupt)
+    monkeypatch.setattr("autograder.gradebook._UNSAVED_SECONDS", 1000)
+    monkeypatch.setattr(Store, "__exit__", look_and_close)
+    place = default_place(school.folder)
+    arguments = [str(school.downloads), "-j1", "--course", str(school.folder), "--store", str(place)]
+    monkeypatch.setattr(sys, "argv", ["autograder", "grade", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+    assert saved == [2]
 
 
 def test_without_a_store_nothing_is_kept(school: School) -> None:

@@ -31,7 +31,7 @@ class Cluster:
         self._stack = stack
         self._count = 0
         self._file = folder / "scheduler.json"
-        self._start("scheduler", "scheduler", "--host", "127.0.0.1", "--port", "0")
+        self.scheduler = self._start("scheduler", "scheduler", "--host", "127.0.0.1", "--port", "0")
         self._wait(self._file.is_file, "the scheduler does not start")
         self.address: str = json.loads(self._file.read_text())["address"]
 

@@ -69,6 +69,32 @@ def test_a_worker_with_another_guest_refuses_and_another_does_its_work(
     assert grade_on(cluster, course, sources, tmp_path / "grades.sqlite", [], 0) == local
 
 
+def test_a_worker_without_bubblewrap_refuses_and_another_does_its_work(
+    cluster: Cluster, course: Course, sources: list[Source], local: dict[str, Grade], tmp_path: Path
+) -> None:
+    cluster.add_worker({"PATH": str(tmp_path / "nothing")})
+    said: list[str] = []
+    with pytest.raises(ClusterError, match="every worker of the cluster refuses: bubblewrap is not installed"):
+        grade_on(cluster, course, sources, tmp_path / "none.sqlite", said)
+    assert len(said) == 1
+
+    cluster.add_worker()
+    assert grade_on(cluster, course, sources, tmp_path / "grades.sqlite", []) == local
+
+
+def test_a_scheduler_that_goes_away_under_way_is_one_sentence_and_what_came_back_is_kept(
+    cluster: Cluster, course: Course, sources: list[Source], local: dict[str, Grade], tmp_path: Path
+) -> None:
+    cluster.add_worker()
+    place = tmp_path / "grades.sqlite"
+    with pytest.raises(ClusterError, match=r"the Dask scheduler at tcp://\S+ went away under way; .* same command"):
+        grade_on(cluster, course, sources, place, [], cluster.scheduler.pid)
+    with open_store(place) as store:
+        kept = {each.grade.student: each.grade for each in store.latest_grades(ASSIGNMENT)}
+    assert len(kept) >= 3
+    assert kept == {student: local[student] for student in kept}
+
+
 def test_a_scheduler_that_is_not_there_is_one_sentence(course: Course) -> None:
     with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9 .*dask scheduler"):
         list(run_all(course, ASSIGNMENT, _never, [1], 1, "tcp://127.0.0.1:9", print))
