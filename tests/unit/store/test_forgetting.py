@@ -37,7 +37,7 @@ def filled(store: Store, secret: bytes) -> Iterator[Store]:
     """Ada handed in bytes of her own and then the same as Bob."""
     store.save_environment("e", {})
     store.save_marking("m", {})
-    store.save_submissions([Received("qkv", NAME, "own", secret, f"{NAME}.ipynb", 1, WHEN, True, (NAME,))])
+    store.save_submissions([Received("qkv", NAME, "own", secret, f"{NAME}.ipynb", 1, WHEN, True, NAME, (NAME,))])
     store.save_submissions([Received("qkv", NAME, SHARED, b"shared", f"{NAME}2.ipynb")])
     store.save_submissions([Received("qkv", "bob", SHARED, b"shared", "bob.ipynb")])
     store.save_results([build_result("own", secret, f"about {NAME}"), build_result(SHARED, b"x", "about both")])
