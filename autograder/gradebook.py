@@ -224,12 +224,18 @@ class Gradebook:
             yield from self._plan(known, force=False, may_run=may_run)
 
     def count_unexecuted(self) -> int:
-        """Submissions that count and have not been run in this environment; `regrade` leaves them out."""
+        """Submissions that count and are still to be run in this environment; `regrade` leaves them out."""
         executed = self._store.find_executed(self._name, self.environment.digest)
-        return sum(
-            TOGETHER not in executed.get(each.sha256, ()) and not each.sha256.startswith(_UNREADABLE)
-            for each in self._store.list_submissions(self._name)
-        )
+        keys = [each.sha256 for each in self._store.list_submissions(self._name)]
+        lacking = [key for key in keys if TOGETHER not in executed.get(key, ()) and not key.startswith(_UNREADABLE)]
+        standing = self._store.find_standing(self._name, lacking)
+        # What has a result without a run is no notebook, and nothing would be run.
+        done = {
+            key
+            for key, (environment, marking) in standing.items()
+            if environment == self.environment.digest and marking != UNFINISHED
+        }
+        return sum(key not in done for key in lacking)
 
     def _plan(self, submissions: Sequence[tuple[Entry, bytes]], *, force: bool, may_run: bool) -> Iterator[_Task]:
         """Tasks for what is to be done; what is there already becomes ready."""
@@ -337,21 +343,25 @@ def _give(grade: Grade, entry: Entry) -> Grade:
 
 
 def list_changes(before: Grade, after: Grade) -> list[tuple[str, str, str]]:
-    """What is another than before: what, from, to. Nothing where only words differ."""
+    """What is another than before: what, from, to; also of how many points. Nothing where only words differ."""
     if before.status != "graded" or after.status != "graded":
         pair = before.status, after.status
         return [] if pair[0] == pair[1] else [("status", *pair)]
-    old = {exercise.id: exercise.score for exercise in before.exercises}
-    new = {exercise.id: exercise.score for exercise in after.exercises}
+    old = {exercise.id: (exercise.score, exercise.max_score) for exercise in before.exercises}
+    new = {exercise.id: (exercise.score, exercise.max_score) for exercise in after.exercises}
     return [
-        (name, _show_points(old.get(name)), _show_points(new.get(name)))
+        (name, _show_points(old.get(name), new.get(name)), _show_points(new.get(name), old.get(name)))
         for name in dict.fromkeys((*old, *new))
         if old.get(name) != new.get(name)
     ]
 
 
-def _show_points(points: float | None) -> str:
-    return "-" if points is None else f"{points:g}"
+def _show_points(own: tuple[float, float] | None, other: tuple[float, float] | None) -> str:
+    """Points, and of how many where that differs."""
+    if own is None:
+        return "-"
+    points, most = own
+    return f"{points:g}" if other is not None and other[1] == most else f"{points:g} of {most:g}"
 
 
 def _cut(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -240,6 +240,9 @@ def _follow(results: "Iterator[Done]", size: int, title: str) -> Tally:
             if not on_terminal and time.monotonic() - told > _LOG_SECONDS:
                 told = time.monotonic()
                 print(f"{title}: {len(tally.entries)} of {size}", file=sys.stderr)
+    # They ended in any order; two runs are to say the same.
+    tally.changes.sort(key=lambda each: each[0])
+    tally.wanted.sort()
     return tally
 
 

@@ -127,6 +127,11 @@ class Store:
         with self._read() as connection:
             return results.find_grades(connection, assignment, environment, marking, sha256s)
 
+    def find_graded(self, assignment: str) -> Grade | None:
+        """The grade that was given last, whoever's it is; None where nobody was graded yet."""
+        with self._read() as connection:
+            return results.find_graded(connection, assignment)
+
     def find_standing(self, assignment: str, sha256s: Iterable[str]) -> dict[str, tuple[str, str]]:
         """By SHA-256, the environment and the marking of the grade that counts."""
         with self._read() as connection:
@@ -154,17 +159,23 @@ class Store:
         with self._read() as connection:
             return decisions.list_decisions(connection, assignment, student)
 
-    def forget(self, student: str) -> Forgotten:
+    def forget(self, *names: str) -> Forgotten:
         """Erase a person in all assignments, also from the disk; points stay under a random name.
+
+        names: all under which the store has this person.
 
         Hold `exclusive`, so that no run brings the person back. When another process's reading keeps erased bytes on
         the disk, `StoreError` says so; a second call then finishes.
         """
         with self._write() as connection:
-            forgotten = forgetting.forget(connection, student)
+            forgotten = forgetting.forget(connection, *names)
+        self.wipe()
+        return forgotten
+
+    def wipe(self) -> None:
+        """Take from the disk what was erased; for a `forget` that did not come to its end."""
         with self._explain():
             forgetting.wipe(self._engine)
-        return forgotten
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -16,6 +17,7 @@ from autograder.course import load_course
 from autograder.gradebook import Done, Gradebook, Work
 from autograder.intake.layouts import find_submissions
 from autograder.store.database import default_place, open_store
+from autograder.store.forgetting import forget
 
 ROOT = Path(__file__).parents[2]
 COMMAND = Path(sys.executable).with_name("autograder")
@@ -157,8 +159,8 @@ def test_other_points_are_marked_without_a_sandbox_and_it_is_said_whose_marks_ch
     assert done.returncode == 0, done.stderr
     assert planned.stdout.replace("would be ", "").split(", in ")[0] == done.stdout.split(", in ")[0]
     assert "marked again: 3, as they were: 0, changed: 3" in done.stdout
-    assert "  ada: shared-key 4 -> 8\n" in done.stdout
-    assert "  bob: shared-key 2 -> 4\n" in done.stdout
+    assert "  ada: shared-key 4 of 5 -> 8 of 9\n" in done.stdout
+    assert "  bob: shared-key 2 of 5 -> 4 of 9\n" in done.stdout
     again = school.call("regrade", path="/nowhere")
     assert "marked again: 0, as they were: 3, changed: 0" in again.stdout
 
@@ -193,7 +195,7 @@ def test_a_run_alone_that_is_missing_is_made_and_told(school: School) -> None:
     with open(school.folder / "tests/hidden/qkv/test_head_size.py", "a", encoding="utf-8") as file:
         file.write(
             "\n\n@pytest.mark.points(1)\ndef test_draws_are_those_of_the_reference(answers, expected) -> None:\n"
-            '    """Wq6 is drawn as the reference draws it."""\n    require(answers.Wq6[0, 0] == expected.Wq6[0, 0])\n'
+            '    """Wq6 is drawn as the reference draws it."""\n    require(answers.Wq6[0, 0] == expected.Wq6[0, 0], "Drawn otherwise.")\n'
         )
     planned = school.call("regrade", "--dry-run", path="/nowhere")
     assert planned.returncode == 0, planned.stderr
@@ -222,6 +224,29 @@ def test_what_was_not_run_in_this_environment_is_left_out_and_told(school: Schoo
 # --- people -------------------------------------------------------------------------------------------------
 
 
+def test_points_of_a_lost_test_and_of_a_written_part_are_changes_too(school: School) -> None:
+    school.hand_in("dia", {"head-size": "pass"})
+    school.hand_in("eli", {"shared-key": "pass"})
+    school.call("grade", "../downloads")
+    school.edit("tests/hidden/qkv/test_head_size.py", "@pytest.mark.points(1)", "@pytest.mark.points(2)")
+    school.edit("course.toml", "written_points = 1", "written_points = 2")
+    planned = school.call("regrade", "--dry-run", "--json")
+    changes = [tuple(each.values()) for each in json.loads(planned.stdout)["changes"]]
+    assert ("dia", "head-size", "0 of 5", "0 of 10") in changes
+    assert ("eli", "shared-key", "0 of 5", "0 of 6") in changes
+    assert [student for student, *_ in changes] == sorted(student for student, *_ in changes)
+    done = school.call("regrade", "--json")
+    assert planned.stdout.replace('"dry_run": true', '"dry_run": false') == done.stdout
+
+
+def test_regrade_does_not_promise_to_run_what_is_no_notebook(school: School) -> None:
+    (school.downloads / "dan.ipynb").write_text("no notebook")
+    school.call("grade", "../downloads")
+    assert "left out" not in school.call("regrade").stdout
+    school.edit("course.toml", "processes = 32", "processes = 20")
+    assert "4 submissions were not run" in school.call("regrade").stdout
+
+
 def test_points_by_hand_survive_a_regrade_and_are_shown(school: School) -> None:
     school.grade()
     assert school.call("mark", "bob", "shared-key", "3", "--override", "--why", "a typo").returncode == 0
@@ -233,6 +258,20 @@ def test_points_by_hand_survive_a_regrade_and_are_shown(school: School) -> None:
     assert "0.5 for the written part" in shown
     assert "gave 3 for shared-key in place of the autograded points: a typo" in shown
     assert "Score: 12.5 / 19, 1 pending" in shown
+
+
+def test_a_person_can_give_all_points_of_what_could_not_be_graded(school: School) -> None:
+    (school.downloads / "aaa.ipynb").write_text("no notebook")
+    school.call("grade", "../downloads")
+    for exercise, points in {"shared-key": "4", "head-size": "5", "shared-value": "3"}.items():
+        made = school.call("mark", "aaa", exercise, points, "--override", "--why", "read on paper")
+        assert made.returncode == 0, made.stderr
+    assert "Score: 12 / 15, 2 pending" in school.call("show", "aaa").stdout
+    alone = school.call("grade", "../downloads/aaa.ipynb")
+    assert alone.returncode == 0, alone.stderr
+    assert "12 / 15" in alone.stdout
+    (result,) = json.loads(school.call("grade", "../downloads/aaa.ipynb", "--json").stdout)["results"]
+    assert (result["score"], result["max_score"]) == (12, 15)
 
 
 def test_marks_of_a_whole_file_are_applied_all_or_none(school: School) -> None:
@@ -288,6 +327,38 @@ def test_a_person_who_is_forgotten_is_gone_from_the_disk(school: School) -> None
     for file in (school.folder / ".autograder").iterdir():
         assert b"secretive-name" not in file.read_bytes(), file
     assert school.call("show", "secretive-name").returncode == 2
+
+
+def test_forgetting_that_was_cut_short_is_finished_by_the_same_command(school: School) -> None:
+    school.hand_in("secretive-name")
+    school.grade()
+    place = default_place(school.folder)
+    with open_store(place) as store:
+        reader = sqlite3.connect(place)  # keeps the log from being folded in at a close
+        reader.execute("SELECT * FROM contents").fetchone()
+        with store._write() as connection:  # what is left when the process is killed right after the erasing
+            forget(connection, "secretive-name")
+        again = school.call("forget", "secretive-name", "--yes")
+        left = [file.name for file in place.parent.iterdir() if b"secretive-name" in file.read_bytes()]
+    reader.close()
+    assert again.returncode == 2
+    assert "gone from the disk" in again.stderr
+    assert left == []
+
+
+@pytest.mark.parametrize("asked", ["mary", "bloggsmary", "Mary Bloggs"])
+def test_a_person_is_forgotten_under_every_name_that_the_roster_joins(school: School, asked: str) -> None:
+    (school.folder / "students.csv").write_text("id,name\nmary,Mary Bloggs\nada,Ada\n")
+    school.hand_in("bloggsmary")
+    school.grade()
+    school.call("mark", "mary", "shared-key", "1", "--why", "Mary wrote it well")
+    school.call("mark", "bloggsmary", "shared-value", "1")
+    done = school.call("forget", asked, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "1 submissions made anonymous" in done.stdout
+    assert "2 decisions made anonymous" in done.stdout
+    assert not [each.name for each in default_place(school.folder).parent.iterdir() if b"mary" in each.read_bytes()]
+    assert not [each.name for each in default_place(school.folder).parent.iterdir() if b"Mary" in each.read_bytes()]
 
 
 def test_a_second_run_at_once_is_told_who_is_running(school: School) -> None:
