@@ -195,7 +195,8 @@ def test_a_run_alone_that_is_missing_is_made_and_told(school: School) -> None:
     with open(school.folder / "tests/hidden/qkv/test_head_size.py", "a", encoding="utf-8") as file:
         file.write(
             "\n\n@pytest.mark.points(1)\ndef test_draws_are_those_of_the_reference(answers, expected) -> None:\n"
-            '    """Wq6 is drawn as the reference draws it."""\n    require(answers.Wq6[0, 0] == expected.Wq6[0, 0], "Drawn otherwise.")\n'
+            '    """Wq6 is drawn as the reference draws it."""\n'
+            '    require(answers.Wq6[0, 0] == expected.Wq6[0, 0], "Drawn otherwise.")\n'
         )
     planned = school.call("regrade", "--dry-run", path="/nowhere")
     assert planned.returncode == 0, planned.stderr
