@@ -43,11 +43,12 @@ def run_all(
     jobs: int,
     scheduler: str = "",
     report: Callable[[str], None] = print,
+    eager: bool = False,
 ) -> Iterator[tuple[Item, Result | None]]:
     """Each item with what `work` made of it, in whatever order they end; None where a worker died on it twice.
 
     Items are taken as they are needed. `jobs` 0 means one worker for each core. With a scheduler's address the
-    workers of its Dask cluster do it, and `report` is told what is odd about them.
+    workers of its Dask cluster do it, and `report` is told what is odd about them. eager: see `Grader`.
     """
     if scheduler:
         from autograder.cluster import run_on_cluster
@@ -58,16 +59,16 @@ def run_all(
     if isinstance(items, Sized):
         jobs = min(jobs, len(items))
     if jobs <= 1:
-        yield from _run_here(course, assignment, work, items)
+        yield from _run_here(course, assignment, work, items, eager)
         return
     waiting = _Waiting(items)
     while waiting:
         suspects: list[Item] = []
-        yield from _run_in_pool(course, assignment, work, waiting, jobs, suspects)
+        yield from _run_in_pool(course, assignment, work, waiting, jobs, suspects, eager)
         for item in suspects:
             # A worker died under it or beside it: once more, in a pool of its own.
             again: list[Item] = []
-            yield from _run_in_pool(course, assignment, work, _Waiting([item]), 1, again)
+            yield from _run_in_pool(course, assignment, work, _Waiting([item]), 1, again, eager)
             if again:
                 yield item, None
 
@@ -94,17 +95,23 @@ class _Waiting(Generic[Item]):
 
 
 def _run_here(
-    course: Course, assignment: str, work: Work[Item, Result], items: Iterable[Item]
+    course: Course, assignment: str, work: Work[Item, Result], items: Iterable[Item], eager: bool
 ) -> Iterator[tuple[Item, Result]]:
     with ExitStack() as stack:
         grader: Grader | None = None
         for item in items:
-            grader = grader or stack.enter_context(Grader(course, assignment))
+            grader = grader or stack.enter_context(Grader(course, assignment, eager=eager))
             yield item, work(grader, item)
 
 
 def _run_in_pool(
-    course: Course, assignment: str, work: Work[Item, Result], waiting: _Waiting[Item], jobs: int, suspects: list[Item]
+    course: Course,
+    assignment: str,
+    work: Work[Item, Result],
+    waiting: _Waiting[Item],
+    jobs: int,
+    suspects: list[Item],
+    eager: bool,
 ) -> Iterator[tuple[Item, Result]]:
     """Results from worker processes, until nothing waits or a worker has died.
 
@@ -120,7 +127,7 @@ def _run_in_pool(
             while not suspects and len(running) < jobs * _IN_FLIGHT and waiting:
                 item = waiting.take()
                 try:
-                    running[pool.submit(_run_in_worker, course, assignment, work, item)] = item
+                    running[pool.submit(_run_in_worker, course, assignment, work, item, eager)] = item
                 except BrokenProcessPool:
                     waiting.put_back(item)
                     break
@@ -150,9 +157,9 @@ def _die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _run_in_worker(course: Course, assignment: str, work: Work[Item, Result], item: Item) -> Result:
+def _run_in_worker(course: Course, assignment: str, work: Work[Item, Result], item: Item, eager: bool) -> Result:
     if assignment not in _graders:
-        grader = Grader(course, assignment).__enter__()
+        grader = Grader(course, assignment, eager=eager).__enter__()
         _graders[assignment] = grader
         Finalize(grader, grader.__exit__, args=(None, None, None), exitpriority=10)
     return work(_graders[assignment], item)

@@ -17,7 +17,7 @@ import msgspec
 
 from autograder.batch import run_all
 from autograder.course import Course
-from autograder.errors import NotebookError
+from autograder.errors import NotebookError, StoreError
 from autograder.fingerprint import describe_environment, describe_marking
 from autograder.grading import Grader, Order
 from autograder.intake.layouts import Source, find_submissions, read_submission
@@ -162,7 +162,7 @@ class Gradebook:
         self._store.save_environment(self.environment.digest, self.environment.description)
         self._store.save_marking(self.marking.digest, self.marking.description)
         self._store.save_marking(UNFINISHED, {})
-        yield from self._work(self._receive(sources, force=force), save=True)
+        yield from self._work(self._receive(sources, force=force), save=True, eager=True)
 
     def regrade(self, *, dry_run: bool = False) -> Generator[Done, None, None]:
         """Mark the stored answers of every submission that counts, as far as this marking has not seen them.
@@ -176,9 +176,9 @@ class Gradebook:
             self._store.save_marking(UNFINISHED, {})
         yield from self._work(self._recall(may_run=not dry_run), save=not dry_run)
 
-    def _work(self, tasks: Iterator[_Task], *, save: bool) -> Iterator[Done]:
+    def _work(self, tasks: Iterator[_Task], *, save: bool, eager: bool = False) -> Iterator[Done]:
         results = run_all(
-            self._course, self._name, _work_on_task, tasks, self._jobs, self._scheduler, self._report
+            self._course, self._name, _work_on_task, tasks, self._jobs, self._scheduler, self._report, eager
         )  # fmt: skip
         try:
             for task, reply in results:
@@ -207,7 +207,7 @@ class Gradebook:
                     data, key = b"", _UNREADABLE + hashlib.sha256(f"{source.shown}\0{error}".encode()).hexdigest()[:53]
                     faults.append((_build_entry(source, key), str(error)))
                 received.append(_build_received(self._name, source, key, data))
-            self._store.save_submissions(received)
+            self._store.save_submissions(received, rewrite=force)
             for entry, reason in faults:
                 self._refuse(entry, reason)
             yield from self._plan(readable, force=force, may_run=True)
@@ -224,12 +224,18 @@ class Gradebook:
             yield from self._plan(known, force=False, may_run=may_run)
 
     def count_unexecuted(self) -> int:
-        """Submissions that count and have not been run in this environment; `regrade` leaves them out."""
+        """Submissions that count and are still to be run in this environment; `regrade` leaves them out."""
         executed = self._store.find_executed(self._name, self.environment.digest)
-        return sum(
-            TOGETHER not in executed.get(each.sha256, ()) and not each.sha256.startswith(_UNREADABLE)
-            for each in self._store.list_submissions(self._name)
-        )
+        keys = [each.sha256 for each in self._store.list_submissions(self._name)]
+        lacking = [key for key in keys if TOGETHER not in executed.get(key, ()) and not key.startswith(_UNREADABLE)]
+        standing = self._store.find_standing(self._name, lacking)
+        # What has a result without a run is no notebook, and nothing would be run.
+        done = {
+            key
+            for key, (environment, marking) in standing.items()
+            if environment == self.environment.digest and marking != UNFINISHED
+        }
+        return sum(key not in done for key in lacking)
 
     def _plan(self, submissions: Sequence[tuple[Entry, bytes]], *, force: bool, may_run: bool) -> Iterator[_Task]:
         """Tasks for what is to be done; what is there already becomes ready."""
@@ -246,7 +252,7 @@ class Gradebook:
         before = self._find_grades({each: standing[each] for each in (*missing, *back) if each in standing})
         for entry, data in submissions:
             if entry.key in kept:
-                self._ready.append(Done(entry, _give(kept[entry.key], entry), Work.KEPT, before.get(entry.key)))
+                self._ready.append(_build_kept(entry, kept[entry.key], before.get(entry.key)))
             elif entry.key in self._waiting:
                 self._waiting[entry.key].entries.append(entry)
             else:
@@ -299,10 +305,22 @@ class Gradebook:
 
 def _work_on_task(grader: Grader, task: _Task) -> _Reply:
     """Runs in a worker."""
-    runs = {name: unpack_execution(data) for name, data in task.runs.items()}
+    try:
+        runs = {name: unpack_execution(data) for name, data in task.runs.items()}
+    except StoreError as error:
+        if not task.may_run:
+            reason = f"{task.submission.student}: {error}"
+            return _Reply(Grade("", "", task.submission.sha256, "ungraded", reason=reason), {}, (), settled=False)
+        runs = {}  # what is damaged is run again
     graded = grader.grade_order(Order(task.submission, runs, task.may_run))
     made = {name: (pack_execution(each), each.cpu_seconds) for name, each in graded.runs.items()}
     return _Reply(graded.grade, made, graded.wanted, graded.settled)
+
+
+def _build_kept(entry: Entry, grade: Grade, before: Grade | None) -> Done:
+    """Nothing was to be done. Many of these wait together, so that words that nobody compares are left out."""
+    slim = grade if before else msgspec.structs.replace(grade, exercises=())
+    return Done(entry, _give(slim, entry), Work.KEPT, before)
 
 
 def _build_entry(source: Source, key: str) -> Entry:
@@ -337,21 +355,25 @@ def _give(grade: Grade, entry: Entry) -> Grade:
 
 
 def list_changes(before: Grade, after: Grade) -> list[tuple[str, str, str]]:
-    """What is another than before: what, from, to. Nothing where only words differ."""
+    """What is another than before: what, from, to; also of how many points. Nothing where only words differ."""
     if before.status != "graded" or after.status != "graded":
         pair = before.status, after.status
         return [] if pair[0] == pair[1] else [("status", *pair)]
-    old = {exercise.id: exercise.score for exercise in before.exercises}
-    new = {exercise.id: exercise.score for exercise in after.exercises}
+    old = {exercise.id: (exercise.score, exercise.max_score) for exercise in before.exercises}
+    new = {exercise.id: (exercise.score, exercise.max_score) for exercise in after.exercises}
     return [
-        (name, _show_points(old.get(name)), _show_points(new.get(name)))
+        (name, _show_points(old.get(name), new.get(name)), _show_points(new.get(name), old.get(name)))
         for name in dict.fromkeys((*old, *new))
         if old.get(name) != new.get(name)
     ]
 
 
-def _show_points(points: float | None) -> str:
-    return "-" if points is None else f"{points:g}"
+def _show_points(own: tuple[float, float] | None, other: tuple[float, float] | None) -> str:
+    """Points, and of how many where that differs."""
+    if own is None:
+        return "-"
+    points, most = own
+    return f"{points:g}" if other is not None and other[1] == most else f"{points:g} of {most:g}"
 
 
 def _cut(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -53,9 +53,15 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Grader:
-    """Grades submissions of one assignment: one sandbox and one marking session. A context manager."""
+    """Grades submissions of one assignment: one sandbox and one marking session. A context manager.
 
-    def __init__(self, course: Course, assignment: str, mode: SandboxMode | None = None) -> None:
+    eager: student code will run, so that the sandbox starts at once, beside the marking session.
+    """
+
+    def __init__(
+        self, course: Course, assignment: str, mode: SandboxMode | None = None, *, eager: bool = False
+    ) -> None:
+        self._eager = eager
         self.course = course
         self.mode = mode
         self.name = assignment
@@ -65,18 +71,21 @@ class Grader:
 
     def __enter__(self) -> "Grader":
         with ExitStack() as stack:
-            self.marking = stack.enter_context(MarkingSession(self.course, self.name))
+            self.marking = MarkingSession(self.course, self.name)
+            lesson = tuple(self.marking.input_sets[0].inputs)
+            self._released = self._read_released_cells()
+            # What is stored is marked again without a sandbox; it starts when the first run is wanted, or at once.
+            self.sandbox = Session(self.course.folder, self.assignment, sorted(self._released), lesson, self.mode)
+            stack.callback(self.sandbox.close)
+            if self._eager:
+                self.sandbox.begin()
+            stack.enter_context(self.marking)
             known = {exercise.id for exercise in self.assignment.exercises}
             for test in self.marking.tests:
                 if test.exercise not in known:
                     raise CourseError(
                         f"the hidden test {test.name} names the exercise {test.exercise}, which course.toml has not"
                     )
-            lesson = tuple(self.marking.input_sets[0].inputs)
-            self._released = self._read_released_cells()
-            # It starts when the first run is wanted: what is stored is marked again without it.
-            self.sandbox = Session(self.course.folder, self.assignment, sorted(self._released), lesson, self.mode)
-            stack.callback(self.sandbox.close)
             load_catalogue(self.course, self.name)
             self._mark_reference()
             self._stack = stack.pop_all()

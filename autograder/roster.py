@@ -1,7 +1,7 @@
 """`students.csv` -> `Roster`: who belongs to the course, in which group, and until when each may hand in."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -67,17 +67,6 @@ class Roster:
     def list_group(self, group: str) -> tuple[Student, ...]:
         """The members of a group; nobody where there is no such group."""
         return tuple(student for student in self.students if group and student.group == group)
-
-    def list_names(self, student: str, labels: Iterable[tuple[str, str]]) -> list[str]:
-        """All names of the person whom an id or a label means: the id, and labels that are that person's alone.
-
-        labels: as the intake names students, each with the LMS's id (see `match`).
-        """
-        known = {label: self.match(label, lms_id).students for label, lms_id in labels}
-        meant = known.get(student) or self.match(student).students
-        if len(meant) != 1:
-            return [student]
-        return list(dict.fromkeys((student, meant[0].id, *(label for label, found in known.items() if found == meant))))
 
     def match(self, label: str, lms_id: str = "") -> Match:
         """Whom a submission's student is: by id, LMS id, e-mail address or its local part, or unique name.

@@ -36,6 +36,26 @@ class Turnout(msgspec.Struct, frozen=True):
     """By student: the others for whom the same submission counts; no entry without any."""
 
 
+def find_names(roster: Roster | None, claims: Sequence[Claim], student: str) -> tuple[set[str], set[str]]:
+    """Every name under which a student has something: alone, and together with others.
+
+    student: such a name, or what the roster knows the student by. A name that fits nobody or several stands for itself.
+    """
+    if roster is None:
+        return {student}, set()
+
+    def find_ids(claim: Claim) -> frozenset[str]:
+        return frozenset(each.id for each in roster.match(claim.label, claim.lms_id).students)
+
+    found = [(claim.label, find_ids(claim)) for claim in claims]
+    meant = {ids for label, ids in found if label == student and ids} or {find_ids(Claim(student))}
+    person = frozenset[str]().union(*meant)
+    if len(person) != 1:
+        return {student}, set()
+    alone = {label for label, ids in found if ids == person}
+    return {student, *person, *alone}, {label for label, ids in found if person < ids} - alone
+
+
 def find_turnout(roster: Roster, claims: Sequence[Claim]) -> Turnout:
     """Match submissions to students.
 

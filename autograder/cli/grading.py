@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _LOG_SECONDS = 30
 """How often a log without a terminal is told how far it is."""
+_BAR_SECONDS = 0.1
 _MOST_CHANGES = 30
 
 
@@ -246,19 +247,27 @@ def _follow(results: "Iterator[Done]", size: int, title: str) -> Tally:
         if done.wanted:
             tally.wanted.append(done.entry.student)
 
-    # The first worker starts before the bar's thread does.
-    if (first := next(results, None)) is not None:
-        take(first)
     on_terminal = sys.stderr.isatty()
     told = time.monotonic()
-    with Progress(console=Console(stderr=True), disable=not on_terminal, transient=True) as progress:
-        bar = progress.add_task(title, total=size, completed=len(tally.entries))
+    # Without a thread of its own: workers are forked from this process.
+    with Progress(
+        console=Console(stderr=True), disable=not on_terminal, transient=True, auto_refresh=False
+    ) as progress:
+        bar = progress.add_task(title, total=size)
         for done in results:
             take(done)
             progress.advance(bar)
-            if not on_terminal and time.monotonic() - told > _LOG_SECONDS:
-                told = time.monotonic()
+            now = time.monotonic()
+            if now - told < (_BAR_SECONDS if on_terminal else _LOG_SECONDS):
+                continue
+            told = now
+            if on_terminal:
+                progress.refresh()
+            else:
                 print(f"{title}: {len(tally.entries)} of {size}", file=sys.stderr)
+    # They ended in any order; two runs are to say the same.
+    tally.changes.sort(key=lambda each: each[0])
+    tally.wanted.sort()
     return tally
 
 

@@ -63,7 +63,7 @@ def mark(
             assignment_id=name,
             assignment=loaded.assignment(name),
             students={each.student for each in results.list_submissions(name)},
-            maxima=find_maxima(each.grade for each in results.latest_grades(name)),
+            maxima=find_maxima([graded] if (graded := results.find_graded(name)) else []),
             who=who or getuser(),
             when=datetime.now(UTC),
             roster=read_roster(loaded),
@@ -138,23 +138,35 @@ def forget(
     """Erase a person from the store, in all assignments; the points stay, under a random name, for statistics."""
     from autograder.course import find_course_folder, load_course
     from autograder.roster import read_roster
+    from autograder.turnout import Claim, find_names
 
     loaded = load_course(course or find_course_folder(Path.cwd()))
+    roster = read_roster(loaded)
     with open_results(loaded, store, create=False) as results, results.exclusive("autograder forget"):
-        labels = {(each.student, each.lms_id) for name in loaded.assignments for each in results.list_submissions(name)}
-        labels |= {(each.student, "") for name in loaded.assignments for each in results.list_decisions(name)}
-        roster = read_roster(loaded)
-        names = roster.list_names(student, sorted(labels)) if roster else [student]
-        if not {label for label, _ in labels} & set(names):
-            raise UsageError(f"{student} has nothing in the store; autograder status lists who has")
+        claims = [
+            Claim(each.student, each.lms_id)
+            for name in loaded.assignments
+            for each in results.list_submissions(name, current_only=False)
+        ]
+        claims += [Claim(each.student) for name in loaded.assignments for each in results.list_decisions(name)]
+        names, shared = find_names(roster, claims, student)
+        names &= {claim.label for claim in claims}
+        together = f"; {' and '.join(sorted(shared))} handed in together, which stays" if shared else ""
+        if not names:
+            results.wipe()
+            raise UsageError(
+                f"{student} has nothing in the store{together}, and what was erased before is gone from the disk; "
+                "autograder status lists who has handed in"
+            )
+        listed = ", ".join(sorted(names))
         if not yes:
             if not sys.stdin.isatty():
                 raise UsageError("this cannot be undone; say --yes where nobody can be asked")
-            typer.confirm(f"Erase {', '.join(names)} from {results.place}? This cannot be undone.", abort=True)
+            typer.confirm(f"Erase {listed} from {results.place}? This cannot be undone.", abort=True)
         gone = results.forget(*names)
     print(
-        f"{student} is erased: {gone.submissions} submissions made anonymous, {gone.contents} files and "
-        f"{gone.executions} runs deleted, {gone.decisions} decisions made anonymous. Backups, downloads and "
+        f"{listed} is erased: {gone.submissions} submissions made anonymous, {gone.contents} files and "
+        f"{gone.executions} runs deleted, {gone.decisions} decisions made anonymous{together}. Backups, downloads and "
         "the roster are yours to clean."
     )
 

@@ -96,10 +96,14 @@ def open_results(course: "Course", place: str | None, *, create: bool = True, ke
 
 def build_finals(course: "Course", name: str, store: "Store") -> "Finals":
     """What computes the grades that count, with all that people decided and the roster."""
+    from autograder.decisions import find_maxima
     from autograder.finals import Finals
     from autograder.roster import read_roster
 
-    return Finals(course, name, store.list_decisions(name), read_roster(course))
+    graded = store.find_graded(name)
+    return Finals(
+        course, name, store.list_decisions(name), read_roster(course), find_maxima([graded] if graded else [])
+    )
 
 
 def build_console() -> "Console":

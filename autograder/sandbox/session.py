@@ -3,9 +3,11 @@
 A student's failure comes back as an `Ending`; an exception from here is our fault or the machine's.
 """
 
+import contextlib
 import signal
 import time
 from collections.abc import Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -46,6 +48,9 @@ class Session:
         self._lesson = tuple(lesson)
         self._mode = mode or read_mode()
         self._server: Server | None = None
+        self._starting: Future[Server] | None = None
+        # One thread starts every server and lives as long: what a server starts ends with the thread that started it.
+        self._starter = ThreadPoolExecutor(1, thread_name_prefix="sandbox")
         self._groups: Groups | None = None
 
     def __enter__(self) -> "Session":
@@ -57,13 +62,26 @@ class Session:
 
     def close(self) -> None:
         """End the fork server; the next run starts a new one."""
+        if self._starting is not None:
+            with contextlib.suppress(SandboxError):
+                self._start()
         if self._server is not None:
             self._server.close()
             self._server = None
 
+    def begin(self) -> None:
+        """Let the server start beside what comes next; whether it could is told by the first run."""
+        if self._server is None and self._starting is None:
+            self._starting = self._starter.submit(
+                start_server, self._mode, self._folder, self._assignment, self._cells, self._lesson
+            )
+
     def _start(self) -> Server:
         if self._server is None:
-            self._server = start_server(self._mode, self._folder, self._assignment, self._cells, self._lesson)
+            self.begin()
+            starting, self._starting = self._starting, None
+            assert starting is not None  # begun just above
+            self._server = starting.result()
         return self._server
 
     def execute(

@@ -65,10 +65,13 @@ class Store:
         with self._explain(), hold_exclusively(self._engine, purpose, wait):
             yield
 
-    def save_submissions(self, received: Sequence[Received]) -> None:
-        """Keep submissions; of each student, the one that is given last counts from now on. Older ones stay."""
+    def save_submissions(self, received: Sequence[Received], *, rewrite: bool = False) -> None:
+        """Keep submissions; of each student, the one that is given last counts from now on. Older ones stay.
+
+        rewrite: also write bytes that are there already, should they be damaged.
+        """
         with self._write() as connection:
-            submissions.save_submissions(connection, received)
+            submissions.save_submissions(connection, received, rewrite=rewrite)
 
     def choose_submissions(self, assignment: str, chosen: Mapping[str, str]) -> None:
         """Let other submissions count: by student, the SHA-256 of one that is there."""
@@ -127,6 +130,11 @@ class Store:
         with self._read() as connection:
             return results.find_grades(connection, assignment, environment, marking, sha256s)
 
+    def find_graded(self, assignment: str) -> Grade | None:
+        """The grade that was given last, whoever's it is; None where nobody was graded yet."""
+        with self._read() as connection:
+            return results.find_graded(connection, assignment)
+
     def find_standing(self, assignment: str, sha256s: Iterable[str]) -> dict[str, tuple[str, str]]:
         """By SHA-256, the environment and the marking of the grade that counts."""
         with self._read() as connection:
@@ -155,18 +163,22 @@ class Store:
             return decisions.list_decisions(connection, assignment, student)
 
     def forget(self, *names: str) -> Forgotten:
-        """Erase a person, by all names that the store has, in all assignments, also from the disk.
+        """Erase a person in all assignments, also from the disk; points stay under a random name.
 
-        Points stay under a random name.
+        names: all under which the store has this person.
 
         Hold `exclusive`, so that no run brings the person back. When another process's reading keeps erased bytes on
         the disk, `StoreError` says so; a second call then finishes.
         """
         with self._write() as connection:
-            forgotten = forgetting.forget(connection, names)
+            forgotten = forgetting.forget(connection, *names)
+        self.wipe()
+        return forgotten
+
+    def wipe(self) -> None:
+        """Take from the disk what was erased; for a `forget` that did not come to its end."""
         with self._explain():
             forgetting.wipe(self._engine)
-        return forgotten
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:

@@ -1,7 +1,6 @@
 """Erasing a person: bytes, answers, names and words go, points stay without a name."""
 
 import secrets
-from collections.abc import Collection
 
 from sqlalchemy import Connection, Engine, delete, func, insert, select, text, update
 
@@ -11,12 +10,9 @@ from autograder.store.records import Forgotten
 from autograder.store.tables import contents, decisions, executions, exercise_results, gradings, marks, submissions
 
 
-def forget(connection: Connection, names: Collection[str]) -> Forgotten:
-    """Erase a person, who may have several names, from all assignments.
-
-    What an equal submission of somebody else needs stays with that one.
-    """
-    name = f"forgotten-{secrets.token_hex(8)}"
+def forget(connection: Connection, *names: str) -> Forgotten:
+    """Erase a person of these names from all assignments. What an equal submission of somebody else needs stays."""
+    anybody = f"forgotten-{secrets.token_hex(8)}"
     own = connection.execute(
         select(submissions.c.id, submissions.c.assignment, submissions.c.sha256)
         .where(submissions.c.student.in_(names), ~submissions.c.forgotten)
@@ -30,7 +26,7 @@ def forget(connection: Connection, names: Collection[str]) -> Forgotten:
             update(submissions)
             .where(submissions.c.id == number)
             .values(
-                student=name,
+                student=anybody,
                 sha256=anonymous,
                 path="",
                 attempt=0,
@@ -49,7 +45,7 @@ def forget(connection: Connection, names: Collection[str]) -> Forgotten:
         if not _is_shared(connection, sha256):
             erased += connection.execute(delete(contents).where(contents.c.sha256 == sha256)).rowcount
     decided = connection.execute(
-        update(decisions).where(decisions.c.student.in_(names)).values(student=name, who="", why="")
+        update(decisions).where(decisions.c.student.in_(names)).values(student=anybody, who="", why="")
     ).rowcount
     return Forgotten(len(own), erased, executed, decided)
 

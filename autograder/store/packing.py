@@ -86,7 +86,7 @@ def unpack_bytes(data: bytes) -> bytes:
     try:
         return zlib.decompress(data)
     except zlib.error as error:
-        raise StoreError(f"a stored submission is damaged ({error}); grade its file again") from error
+        raise StoreError(f"a stored submission is damaged ({error}); grade its file again with --force") from error
 
 
 def _change_texts(value: Any, change: Callable[[str], str]) -> Any:

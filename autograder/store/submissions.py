@@ -42,15 +42,16 @@ def insert_or_update(
     connection.execute(statement, rows)
 
 
-def save_submissions(connection: Connection, received: Sequence[Received]) -> None:
+def save_submissions(connection: Connection, received: Sequence[Received], *, rewrite: bool) -> None:
     """Keep submissions and their bytes. Of each student, the one that is given last counts from now on."""
     rows = {(each.assignment, each.student, each.sha256): each for each in received}
     counting = {(each.assignment, each.student): each.sha256 for each in received}
     data = {each.sha256: each.data for each in received}
     for chunk in cut_chunks(data):
-        kept = set(connection.scalars(select(contents.c.sha256).where(contents.c.sha256.in_(chunk))))
+        there = select(contents.c.sha256).where(contents.c.sha256.in_(chunk))
+        kept = set() if rewrite else set(connection.scalars(there))
         new = [{"sha256": sha256, "data": pack_bytes(data[sha256])} for sha256 in chunk if sha256 not in kept]
-        insert_or_update(connection, contents, ["sha256"], new, keep=["data"])
+        insert_or_update(connection, contents, ["sha256"], new)
     pair = tuple_(submissions.c.assignment, submissions.c.student)
     for pairs in cut_chunks(counting):
         connection.execute(update(submissions).where(pair.in_(pairs), submissions.c.current).values(current=False))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.roster import Roster, Student
-from autograder.turnout import Claim, find_turnout
+from autograder.turnout import Claim, find_names, find_turnout
 
 ROSTER = Roster(
     [
@@ -30,6 +30,15 @@ def test_a_member_without_a_submission_gets_the_newest_of_the_group() -> None:
     assert [student.id for student in turnout.missing] == ["di", "eve"]
     assert turnout.unmatched == ((2, "zoe is not in the roster"),)
     assert turnout.sharers == {"ada": ("cy",), "cy": ("ada",)}
+
+
+def test_a_students_names_are_those_that_fit_nobody_else() -> None:
+    claims = [Claim("Bob"), Claim("4711", "1"), Claim("ada"), Claim("zoe"), Claim("Di & Eve")]
+    for name in ("ada", "Ada", "4711"):
+        assert find_names(ROSTER, claims, name) == ({"ada", "4711", name}, set())
+    assert find_names(ROSTER, claims, "Eve") == ({"eve", "Eve"}, {"Di & Eve"})
+    assert find_names(ROSTER, claims, "Di & Eve") == ({"Di & Eve"}, set())
+    assert find_names(ROSTER, claims, "zoe") == find_names(None, claims, "zoe") == ({"zoe"}, set())
 
 
 def test_of_several_the_last_one_received_counts_and_one_without_a_time_is_older() -> None:

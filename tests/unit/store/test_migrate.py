@@ -15,17 +15,21 @@ from sqlalchemy import text
 
 from autograder.errors import StoreError
 from autograder.store.database import open_store
-from autograder.store.engine import build_url, create_engine
-from autograder.store.migrate import _MIGRATIONS
+from autograder.store.engine import begin_write, build_url, create_engine
+from autograder.store.migrate import _MIGRATIONS, upgrade
 from autograder.store.tables import VERSIONS, metadata
 
 FIRST = Path(__file__).parent / "first_version.sql"
 """A SQLite store as the first version of the schema made it, with a row in each table."""
 
 
-def test_migrations_make_exactly_the_tables_of_the_code(place: str) -> None:
+@pytest.mark.parametrize("way", ["by the migrations", "at once"])
+def test_a_new_store_has_exactly_the_tables_of_the_code(place: str, way: str) -> None:
+    engine = create_engine(build_url(place), create=True)
+    if way == "by the migrations":
+        with begin_write(engine) as connection:
+            upgrade(connection)
     open_store(place).__exit__(None, None, None)
-    engine = create_engine(build_url(place), create=False)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
         assert compare_metadata(context, metadata) == []
