@@ -64,7 +64,7 @@ def mark(
             assignment=loaded.assignment(name),
             students={each.student for each in results.list_submissions(name)},
             maxima=find_maxima([graded] if (graded := results.find_graded(name)) else []),
-            who=who or getuser(),
+            who=who or _name_user(),
             when=datetime.now(UTC),
             roster=read_roster(loaded),
         )
@@ -169,6 +169,14 @@ def forget(
         f"{gone.executions} runs deleted, {gone.decisions} decisions made anonymous{together}. Backups, downloads and "
         "the roster are yours to clean."
     )
+
+
+def _name_user() -> str:
+    """The account's name; its number where it has none, as in containers."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
 
 
 def _describe(decision: "Decision") -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from autograder.course import Assignment
-from autograder.errors import SandboxError
+from autograder.errors import SandboxError, SandboxUnavailable
 from autograder.guest import wire
 from autograder.sandbox import notices
 from autograder.sandbox.access import check_access
@@ -197,7 +197,11 @@ class SingleServer:
         """A fresh guest for one submission. `SandboxError` when it does not start."""
         if self._is_used:
             self.close()
-            self._guest, self._init = self._start()
+            try:
+                self._guest, self._init = self._start()
+            except SandboxUnavailable as error:
+                # It has worked here before, so that this one submission is tried again, and the others go on.
+                raise SandboxError(str(error)) from error
         self._is_used = True
         before = measure_tree(read_pid(self._init)).cpu_seconds
         request, reply = self._guest.send_pipes()
