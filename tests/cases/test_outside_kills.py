@@ -16,12 +16,16 @@ from autograder.sandbox.session import Session
 from autograder.sandbox.watch import build_budget
 
 ROOT = Path(__file__).parents[2]
+OTHERS: set[int] = set()
+"""Sandboxes of other tests in this process, which are left alone."""
 SLEEPS = "import time\ntime.sleep(1)\nK_shared = 1"
 
 
 def execute_while(course: Course, strike: Callable[[], None], code: str):
     """A cell's run on the published input set; `strike` is called in a thread of its own beside it."""
     assignment = course.assignment("qkv")
+    OTHERS.clear()
+    OTHERS.update(pid for pid, _ in list_descendants())
     thread = threading.Thread(target=strike)
     thread.start()
     try:
@@ -51,7 +55,7 @@ def kill_first(depth: int) -> None:
     end = time.monotonic() + 60
     while time.monotonic() < end:
         for pid, found in list_descendants():
-            if found == depth:
+            if found == depth and pid not in OTHERS:
                 os.kill(pid, signal.SIGKILL)
                 return
         time.sleep(0.002)
