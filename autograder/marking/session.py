@@ -128,7 +128,8 @@ class MarkingSession:
 def _forget_modules(folder: Path) -> None:
     """Hidden tests of another course or assignment may have the same names, and pytest takes a module it knows."""
     names = {path.stem for path in folder.rglob("*.py")}
-    for name in [each for each in sys.modules if each.rpartition(".")[2] in names]:
+    # A copy first: other threads may import.
+    for name in [each for each in tuple(sys.modules) if each.rpartition(".")[2] in names]:
         parents = Path(getattr(sys.modules[name], "__file__", None) or "").parts
         if ("tests", "hidden") in pairwise(parents):
             del sys.modules[name]

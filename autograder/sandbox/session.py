@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from autograder.course import Assignment, Limits
-from autograder.errors import SandboxError
+from autograder.errors import SandboxError, SandboxUnavailable
 from autograder.guest import wire
 from autograder.records import Ending, Execution, Program
 from autograder.sandbox.cgroup import Groups
@@ -22,6 +22,7 @@ from autograder.sandbox.modes import UNWALLED, SandboxMode, read_mode
 from autograder.sandbox.plan import build_job
 from autograder.sandbox.processes import read_pid
 from autograder.sandbox.progress import InputSet, Progress
+from autograder.sandbox.seccomp import build_filter
 from autograder.sandbox.server import Server, start_server
 from autograder.sandbox.watch import Budget, Watch, tell_cpu, tell_memory
 
@@ -72,6 +73,10 @@ class Session:
     def begin(self) -> None:
         """Let the server start beside what comes next; whether it could is told by the first run."""
         if self._server is None and self._starting is None:
+            if self._mode is not SandboxMode.NONE:
+                # It imports, which is not to happen while another thread looks at what is imported.
+                with contextlib.suppress(SandboxUnavailable):
+                    build_filter()
             self._starting = self._starter.submit(
                 start_server, self._mode, self._folder, self._assignment, self._cells, self._lesson
             )
