@@ -22,7 +22,7 @@ demo: setup ## Grade the example submissions
 
 test: setup ## Run the project's tests, then the hidden tests on the solution
 	@bash scripts/setup-tests.sh
-	$(BIN)/python -m pytest tests/unit tests/cases tests/escapes tests/conformance tests/cluster $(PYTEST_ARGS)
+	@bash scripts/test.sh $(PYTEST_ARGS)
 	$(BIN)/python -m pytest tests/hidden/qkv $(PYTEST_ARGS)
 
 soak: setup ## Grade 500 submissions, a third of them attacks, and kill what grades them (SOAK_SIZE, SOAK_KILLS, SOAK_SEED)
