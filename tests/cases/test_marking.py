@@ -280,7 +280,9 @@ def test_a_hidden_test_that_does_not_end_is_our_fault_and_stops_nobody_for_ever(
     with open(broken / HIDDEN / "test_head_size.py", "a", encoding="utf-8") as file:
         file.write(
             "\n\n@pytest.mark.points(1)\ndef test_waits(answers) -> None:\n"
-            '    """It waits for seven."""\n    while answers.n_params == 7:\n        pass\n'
+            # Far beyond the limit; for ever, it would take time from all tests that follow in this process.
+            '    """It waits for seven."""\n    import time\n    end = time.monotonic() + 6\n'
+            "    while answers.n_params == 7 and time.monotonic() < end:\n        time.sleep(0.01)\n"
         )
     with Grader(load_course(broken), "qkv") as grader:
         for code, status in (("n_params = 1", "graded"), ("n_params = 7", "ungraded"), ("n_params = 1", "ungraded")):
