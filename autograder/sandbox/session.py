@@ -50,8 +50,7 @@ class Session:
         self._mode = mode or read_mode()
         self._server: Server | None = None
         self._starting: Future[Server] | None = None
-        # One thread starts every server and lives as long: what a server starts ends with the thread that started it.
-        self._starter = ThreadPoolExecutor(1, thread_name_prefix="sandbox")
+        self._starter: ThreadPoolExecutor | None = None
         self._groups: Groups | None = None
 
     def __enter__(self) -> "Session":
@@ -69,6 +68,9 @@ class Session:
         if self._server is not None:
             self._server.close()
             self._server = None
+        if self._starter is not None:
+            self._starter.shutdown()
+            self._starter = None
 
     def begin(self) -> None:
         """Let the server start beside what comes next; whether it could is told by the first run."""
@@ -77,6 +79,8 @@ class Session:
                 # It imports, which is not to happen while another thread looks at what is imported.
                 with contextlib.suppress(SandboxUnavailable):
                     build_filter()
+            # Its thread lives as long as the server, which ends with the thread that started it.
+            self._starter = self._starter or ThreadPoolExecutor(1, thread_name_prefix="sandbox")
             self._starting = self._starter.submit(
                 start_server, self._mode, self._folder, self._assignment, self._cells, self._lesson
             )

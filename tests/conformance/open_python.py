@@ -4,6 +4,8 @@ import ctypes
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +41,10 @@ def open_python() -> Iterator[None]:
             subprocess.run(command, check=True)
         yield
     finally:
-        assert _libc.setns(before, _CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
+        # The kernel refuses while there is another thread, and one that was joined may take a moment to be gone.
+        end = time.monotonic() + 10
+        while _libc.setns(before, _CLONE_NEWNS) != 0:
+            assert time.monotonic() < end, (os.strerror(ctypes.get_errno()), threading.enumerate())
+            time.sleep(0.01)
         os.close(before)
         os.chdir(folder)

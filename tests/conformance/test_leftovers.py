@@ -196,16 +196,17 @@ def test_a_killed_keeper_is_cleaned_up_after_by_its_server(room: Room) -> None:
     server = room.session._start()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(room.run, code)
-        end = time.monotonic() + 30
-        while len(find_sleepers(sleep)) < 2 and time.monotonic() < end:
-            time.sleep(0.02)
-        (root,) = [
-            int(pid)
-            for pid in Path(f"/proc/{find_server(server.pid)}/task/{find_server(server.pid)}/children")
-            .read_text()
-            .split()
-        ]
-        os.kill(root, signal.SIGKILL)
+        # The first end from outside is nobody's fault, and the code runs again.
+        for _ in range(2):
+            end = time.monotonic() + 30
+            while len(find_sleepers(sleep)) < 2 and time.monotonic() < end:
+                time.sleep(0.02)
+            fork_server = find_server(server.pid)
+            (root,) = Path(f"/proc/{fork_server}/task/{fork_server}/children").read_text().split()
+            ended = set(find_sleepers(sleep))
+            os.kill(int(root), signal.SIGKILL)
+            while ended & {*find_sleepers(sleep)} and time.monotonic() < end + 30:
+                time.sleep(0.02)
         execution = running.result()
     room.assert_others_right(execution)
     assert await_no_sleepers(sleep) == []

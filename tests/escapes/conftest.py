@@ -87,7 +87,7 @@ def canary() -> Iterator[str]:
     value = secrets.token_hex(16)
     os.environ["AUTOGRADER_TEST_CANARY"] = value
     yield value
-    del os.environ["AUTOGRADER_TEST_CANARY"]
+    os.environ.pop("AUTOGRADER_TEST_CANARY", None)
 
 
 @pytest.fixture(scope="session")
