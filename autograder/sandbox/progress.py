@@ -108,7 +108,7 @@ class Progress:
             raise wire.WireError("a reply to nothing that was asked")
         step = self.steps[self._done]
         if isinstance(reply, wire.Shown):
-            self._check(not step.graded and reply.cell == self._running, "an output out of place")
+            self._check(not step.graded and self._is_running(reply.cell), "an output out of place")
             self._shown += len(reply.data) + _OUTPUT_COST
             self._check(self._shown <= 2 * self.limits.output_bytes + 2**16, "more outputs than there may be")
             self._outputs.append(Output(reply.cell, reply.mime[:100], reply.data))
@@ -122,7 +122,7 @@ class Progress:
             self._running = self._last = reply.cell
             watch.progress()
         elif isinstance(reply, wire.Ended):
-            self._check(self._running == reply.cell, "an end of a cell that is not running")
+            self._check(self._is_running(reply.cell), "an end of a cell that is not running")
             self._check(max(len(reply.error), len(reply.text)) <= wire.MAX_TEXT, "a text over its length")
             self._runs[step.number].append(CellRun(reply.cell, Ending(reply.ending), reply.error, reply.text))
             self._running = -1
@@ -137,6 +137,10 @@ class Progress:
             self._last = -1
             self._done += 1
             watch.progress()
+
+    def _is_running(self, cell: int) -> bool:
+        """Whether a claim is about the cell that runs; -1 stands for none, and is no cell."""
+        return 0 <= cell == self._running
 
     @staticmethod
     def _check(right: bool, text: str) -> None:

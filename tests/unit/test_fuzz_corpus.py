@@ -109,6 +109,18 @@ def take_all(replies: list[wire.Reply]) -> "tuple[Execution, int]":
     return progress.build_execution(), taken
 
 
+@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("cell", [-1, -2, 0, 4])
+def test_a_claim_about_a_cell_that_does_not_run_is_refused(name: str, cell: int) -> None:
+    number, _ = PASSES[name]
+    for claim in (wire.Ended(number, cell, "ok"), wire.Shown(cell, "stream/stdout", b"x")):
+        before = [reply for each in list(PASSES)[: list(PASSES).index(name)] for reply in build_pass(each)]
+        execution, taken = take_all([*before, claim])
+        assert taken == len(before)
+        assert all(run.cell in (0, 1, 3) for one_pass in execution.passes for run in one_pass.runs)
+        assert -1 not in [output.cell for output in execution.outputs]
+
+
 def check_bounds(execution: Execution) -> None:
     """However long the stream was, no more is kept than one honest run and the caps allow."""
     limits = WIRE.ASSIGNMENT.limits
