@@ -167,7 +167,8 @@ def test_what_a_killed_run_left_behind_is_removed_by_the_next() -> None:
 
 def test_workers_that_start_together_all_use_groups(tmp_path, bench) -> None:
     for number in range(4):
-        (tmp_path / f"s{number}.ipynb").write_bytes(bench.fill({"head-size": "import time\ntime.sleep(1)\n"}))
+        code = f"import time\ntime.sleep(1)  # {number}\n"
+        (tmp_path / f"s{number}.ipynb").write_bytes(bench.fill({"head-size": code}))
     command = [sys.executable, "-m", "autograder", "grade", str(tmp_path), "--jobs", "2", "--course", str(ROOT)]
     seen: set[str] = set()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:

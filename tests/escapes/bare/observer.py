@@ -33,9 +33,9 @@ def be_parent(attack: str, told: int) -> None:
         say("parent")
 
 
-def wait_for_end(pid: int) -> None:
+def wait_for_end(pid: int, seconds: float = 20) -> None:
     """An attack that ended its parent may not be through yet."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + seconds
     while list_states().get(pid, "Z") not in "ZT" and time.monotonic() < end:
         time.sleep(0.02)
 
@@ -65,6 +65,9 @@ def main() -> None:
     if os.WIFSIGNALED(status):
         say("parent")
     wait_for_end(int(os.read(hear, 20)))
+    if os.WIFSIGNALED(status):
+        # Who was killed with it may not have had the processor yet that one needs to end.
+        wait_for_end(neighbour, 5)
     states = list_states()
     if states.pop(neighbour) in "ZT":
         say("neighbour")
