@@ -3,14 +3,14 @@
 Every file is accounted for once: as the file that stands for an attempt, or skipped with a reason.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 
 import msgspec
 
 from autograder.clock import parse_moment, settle_moment
 from autograder.intake.files import File, Source, make_showable
-from autograder.intake.lms import Handed, Submitter, name_blackboard_users, recognise_file
+from autograder.intake.lms import Handed, Submitter, name_blackboard_users, recognise_files
 from autograder.records import Skipped
 
 
@@ -51,15 +51,18 @@ def sort_out(
     """Decide for the files below one place. `others` are the course's other assignments."""
     skipped: list[Skipped] = []
     found: list[Attempts] = []
-    handed = {file: recognise_file(file.folders, file.name, told.submitters) for file in files}
-    bases = {base for file in files if (base := _find_tree(file, handed[file], assignment)) is not None}
+    real = [file for file in files if not file.junk or file.name == "timestamp.txt"]
+    handed = dict(
+        zip(real, recognise_files([(each.folders, each.name) for each in real], told.submitters), strict=True)
+    )
+    trees = _find_trees([file for file in real if handed[file] is None], assignment, others)
     students: dict[tuple[str, str], list[tuple[File, Handed]]] = {}
     homes: dict[tuple[str, ...], list[_Item]] = {}
     for file in files:
         if file.junk:
             skipped.append(Skipped(file.shown, file.skip))
             continue
-        home = _find_home(file.folders, bases)
+        home = trees.find_home(file.folders)
         by_lms = handed[file]
         if by_lms is not None and (home is None or by_lms.depth <= len(home) - 2):
             students.setdefault((by_lms.lms, by_lms.id), []).append((file, by_lms))
@@ -115,27 +118,59 @@ def _belongs_elsewhere(file: File, others: Collection[str]) -> str:
     return f"belongs to the assignment {make_showable(stem)}" if stem in others and not file.is_folder else ""
 
 
-def _find_tree(file: File, handed: Handed | None, assignment: str) -> tuple[str, ...] | None:
+class _Trees(msgspec.Struct, frozen=True):
+    """Where `<student>/<assignment>/` folders lie."""
+
+    bases: frozenset[tuple[str, ...]]
+    """Folders above the students', where one of them has the assignment."""
+    stamped: frozenset[tuple[tuple[str, ...], str]]
+    """Folders above a student's, and an assignment of his with the file that nbgrader writes there and nowhere else."""
+
+    def find_home(self, folders: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The `.../<student>/<assignment>` folders that a file of a tree lies in; None outside of every tree."""
+        depth = next((depth for depth in range(len(folders) - 2, -1, -1) if folders[:depth] in self.bases), None)
+        if depth is not None:
+            return folders[: depth + 2]
+        return next((home for home in _list_homes(folders) if _name_home(home) in self.stamped), None)
+
+
+def _list_homes(folders: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """What may be `.../<student>/<assignment>`, the outermost first."""
+    return (folders[:end] for end in range(2, len(folders) + 1))
+
+
+def _name_home(home: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    return home[:-2], home[-1]
+
+
+def _find_trees(files: Sequence[File], assignment: str, others: Collection[str]) -> _Trees:
+    """The trees that files show which no LMS has named.
+
+    What a student hands in may hold folders that look like a tree; nothing within a student's folder is one.
+    """
+    stamped = frozenset(
+        _name_home(each.folders) for each in files if each.name == "timestamp.txt" and len(each.folders) >= 2
+    )
+    known = {assignment, *others}
+    bases: set[tuple[str, ...]] = set()
+    for base in sorted({found for file in files if (found := _find_base(file, assignment)) is not None}, key=len):
+        within = (
+            _name_home(home) in stamped or (home[:-2] in bases and home[-1] in known) for home in _list_homes(base)
+        )
+        if not any(within):
+            bases.add(base)
+    return _Trees(frozenset(bases), stamped)
+
+
+def _find_base(file: File, assignment: str) -> tuple[str, ...] | None:
     """The folders above `<student>/<assignment>/` when this file shows that an nbgrader tree lies there."""
-    if handed is not None:
-        # An LMS made it, whatever the folders above are called and the student's own within.
-        return None
     if file.skip and file.name != "timestamp.txt":
         return None
     for at in range(len(file.folders) - 1, 0, -1):
         # A folder packed into itself gives <student>/<assignment>/<assignment>/; the outer one is meant.
         if file.folders[at] == assignment and (at == 1 or file.folders[at - 1] != assignment):
             return file.folders[: at - 1]
-    # nbgrader writes this file into <student>/<assignment>/ and nowhere else.
-    if file.name == "timestamp.txt" and len(file.folders) >= 2:
-        return file.folders[:-2]
     return None
-
-
-def _find_home(folders: tuple[str, ...], bases: set[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """The `.../<student>/<assignment>` folders that a file of a tree lies in; None outside of every tree."""
-    depth = next((depth for depth in range(len(folders) - 2, -1, -1) if folders[:depth] in bases), None)
-    return None if depth is None else folders[: depth + 2]
 
 
 def _name_student(root_name: str, file: File, assignment: str) -> str:

@@ -1,7 +1,7 @@
 """How learning management systems name what they let an instructor download. Pure functions over names.
 
-A student chooses the end of a name only: the patterns are bound to its beginning, and the outermost part of a
-path that fits decides, so that no file can pass for another student's.
+A student chooses the end of a name only: the patterns are bound to its beginning, the outermost part of a path that
+fits decides, and names beside each other are read as one LMS's, so that no file can pass for another student's.
 """
 
 import os
@@ -67,19 +67,49 @@ class Submitter(msgspec.Struct, frozen=True):
     moment: datetime | None = None
 
 
-def recognise_file(folders: Sequence[str], name: str, submitters: Mapping[tuple[str, ...], Submitter]) -> Handed | None:
-    """What the outermost part of a path says that fits an LMS's way to name; None when none does.
+def recognise_files(
+    files: Sequence[tuple[tuple[str, ...], str]], submitters: Mapping[tuple[str, ...], Submitter]
+) -> list[Handed | None]:
+    """What paths (folders and name) say; None for each that fits no LMS's way to name.
 
-    `submitters` holds the submitters of `submission_<id>` folders by their path.
+    The outermost folder that fits decides. Where none does, all files beside each other are read as one LMS's: the end
+    of a name can be made to look like any other's, so the one that fits most of them is meant, and of several the one
+    that leaves most of the names to the students. `submitters` holds those of `submission_<id>` folders by their path.
     """
-    if max(map(len, (*folders, name))) > _MAX_NAME_CHARS:
-        return None
+    found: list[Handed | None] = []
+    beside: dict[tuple[str, ...], list[int]] = {}
+    for place, (folders, name) in enumerate(files):
+        handed = _read_folders(folders, name, submitters)
+        found.append(handed)
+        if handed is None and len(name) <= _MAX_NAME_CHARS:
+            beside.setdefault(folders, []).append(place)
+    for folders, places in beside.items():
+        readings = [
+            {place: said for place in places if (said := read(files[place][1], folders)) is not None}
+            for read in _READERS
+        ]
+        for place, handed in max(readings, key=_weigh_reading).items():
+            found[place] = handed
+    return found
+
+
+def _weigh_reading(reading: Mapping[int, Handed]) -> tuple[int, bool, int]:
+    """How well one LMS's way to name fits files that lie beside each other."""
+    # Canvas gives each file a number of its own; where all have one, it is part of what another LMS calls them.
+    doubtful = (
+        len(reading) > 1 and len({handed.order[:1] for handed in reading.values() if handed.lms == "Canvas"}) == 1
+    )
+    return len(reading), not doubtful, sum(len(handed.inside[-1]) for handed in reading.values())
+
+
+def _read_folders(
+    folders: tuple[str, ...], name: str, submitters: Mapping[tuple[str, ...], Submitter]
+) -> Handed | None:
     for depth, folder in enumerate(folders):
-        above, inside = tuple(folders[:depth]), (*folders[depth + 1 :], name)
-        handed = _read_folder_name(folder, above, inside, submitters)
-        if handed is not None:
+        above, inside = folders[:depth], (*folders[depth + 1 :], name)
+        if len(folder) <= _MAX_NAME_CHARS and (handed := _read_folder_name(folder, above, inside, submitters)):
             return handed
-    return _read_file_name(name, tuple(folders))
+    return None
 
 
 def _read_folder_name(
@@ -98,26 +128,40 @@ def _read_folder_name(
     return None
 
 
-def _read_file_name(name: str, above: tuple[str, ...]) -> Handed | None:
-    depth = len(above)
+def _read_moodle_name(name: str, above: tuple[str, ...]) -> Handed | None:
     if (match := _MOODLE.fullmatch(name)) and match["file"]:
-        return Handed("Moodle", match["id"], _name_participant(match), (match["file"],), depth, above)
+        return Handed("Moodle", match["id"], _name_participant(match), (match["file"],), len(above), above)
+    return None
+
+
+def _read_blackboard_name(name: str, above: tuple[str, ...]) -> Handed | None:
     if match := _BLACKBOARD.fullmatch(name):
-        when = match["when"]
+        when, head = match["when"], match["head"]
         order = tuple(map(int, when.split("-")))
-        head = match["head"]
         inside = (match["file"] or "details.txt",)
-        return Handed("Blackboard", head, head, inside, depth, (when,), order, when, moment=_build_moment(order))
+        return Handed("Blackboard", head, head, inside, len(above), (when,), order, when, moment=_build_moment(order))
+    return None
+
+
+def _read_brightspace_name(name: str, above: tuple[str, ...]) -> Handed | None:
     if (match := _BRIGHTSPACE.fullmatch(name)) and match["file"]:
-        return _read_brightspace(match, (match["file"],), depth)
+        return _read_brightspace(match, (match["file"],), len(above))
+    return None
+
+
+def _read_canvas_name(name: str, above: tuple[str, ...]) -> Handed | None:
     if match := _CANVAS.fullmatch(name):
         file, again = _strip_canvas_number(match["file"])
         hidden = match["name"] == "anon"
         student = f"anon_{match['id']}" if hidden else match["name"]
         order = (int(match["number"]), again)
         attempt = (match["number"], str(again))
-        return Handed("Canvas", match["id"], student, (file,), depth, attempt, order, late=match["late"] is not None)
+        late = match["late"] is not None
+        return Handed("Canvas", match["id"], student, (file,), len(above), attempt, order, late=late)
     return None
+
+
+_READERS = (_read_moodle_name, _read_blackboard_name, _read_brightspace_name, _read_canvas_name)
 
 
 def _name_participant(match: re.Match[str]) -> str:

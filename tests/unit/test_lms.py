@@ -9,7 +9,7 @@ import pytest
 
 from autograder.errors import NotebookError
 from autograder.intake.layouts import Source, find_attempts, find_submissions, read_submission
-from autograder.intake.lms import name_blackboard_users, parse_gradescope_list, recognise_file
+from autograder.intake.lms import name_blackboard_users, parse_gradescope_list, recognise_files
 
 CANVAS = ("lovelaceada_11_1001_qkv.ipynb", "turingalan_LATE_12_1002_Untitled17.ipynb")
 MOODLE = (
@@ -346,9 +346,56 @@ def test_a_student_cannot_pass_for_another_by_the_names_that_he_chooses(tmp_path
             make_zip(tmp_path, f"{folder}/{name}", "Bo_12_assignsubmission_file/x/y.ipynb", f"{number}.txt")
         )
         assert set(students) == {owner, "Bo"}
-    said = recognise_file([], "mal_66_1_ada_LATE_11_99_qkv.ipynb", {})
+    (said,) = recognise_files([((), "mal_66_1_ada_LATE_11_99_qkv.ipynb")], {})
     assert said is not None
     assert (said.id, said.late, said.inside) == ("66", False, ("ada_LATE_11_99_qkv.ipynb",))
+
+
+_OTHERS_PATTERNS = (
+    "x_11_assignsubmission_file_qkv.ipynb",
+    "ada_attempt_2030-01-01-10-00-00_qkv.ipynb",
+    "501-77 - Ada Lovelace - Jan 1, 2030 1000 AM - qkv.ipynb",
+    "ada_11_99_qkv.ipynb",
+)
+
+
+@pytest.mark.parametrize(
+    ("ada", "mal", "names"),
+    [
+        ("ada_11_1001_qkv.ipynb", "mal_66_1002_", {"ada", "mal"}),
+        ("hw_ada_attempt_2026-09-03-10-00-00_qkv.ipynb", "hw_mal_attempt_2026-09-03-10-00-00_", {"ada", "mal"}),
+        ("501-77 - Ada - Sep 3, 2026 1000 AM - a.ipynb", "501-66 - Mal - Sep 3, 2026 1000 AM - ", {"Ada", "Mal"}),
+        ("Ada_11_assignsubmission_file_qkv.ipynb", "Mal_66_assignsubmission_file_", {"Ada", "Mal"}),
+    ],
+)
+@pytest.mark.parametrize("evil", _OTHERS_PATTERNS)
+def test_a_file_named_as_another_lms_names_files_is_still_its_students(
+    tmp_path: Path, ada: str, mal: str, names: set[str], evil: str
+) -> None:
+    students = find(make_zip(tmp_path, ada, f"{mal}{evil}"))
+    assert set(students) == names
+    assert len({source.id for source in students.values()}) == 2
+    assert set(find(make_zip(tmp_path, f"{mal}{evil}"))) == names - {"ada", "Ada"}
+
+
+def test_a_blackboard_title_with_numbers_in_it_is_not_taken_for_canvas(tmp_path: Path) -> None:
+    names = (f"Lab_3_2_{user}_attempt_2026-09-03-10-00-00_qkv.ipynb" for user in ("ada", "bo"))
+    assert set(find(make_zip(tmp_path, *names))) == {"ada", "bo"}
+
+
+def test_what_looks_like_a_tree_within_a_students_folder_is_that_students(tmp_path: Path) -> None:
+    tree = ("ada/qkv/qkv.ipynb", "mal/qkv/qkv.ipynb", "mal/qkv/timestamp.txt", "eve/other/timestamp.txt")
+    evil = ("mal/qkv/ada/qkv/qkv.ipynb", "mal/qkv/ada/qkv/timestamp.txt", "eve/other/ada/qkv/qkv.ipynb")
+    students = find(make_zip(tmp_path, *tree, *evil))
+    assert set(students) == {"ada", "mal"}
+    assert students["ada"].member == "ada/qkv/qkv.ipynb"
+    alone = find(make_zip(tmp_path, "mal/qkv/timestamp.txt", "mal/qkv/ada/qkv/qkv.ipynb"))
+    assert set(alone) == {"mal"}
+
+
+def test_a_file_named_timestamp_makes_no_tree_of_other_students_folders(tmp_path: Path) -> None:
+    students = find(make_zip(tmp_path, "ada/work/ada.ipynb", "mal/x/timestamp.txt"))
+    assert set(students) == {"ada"}
 
 
 def test_the_outermost_of_an_lms_and_an_nbgrader_tree_decides(tmp_path: Path) -> None:
@@ -369,8 +416,15 @@ def test_what_a_system_left_beside_a_file_names_nobody(tmp_path: Path) -> None:
 
 
 def test_a_name_longer_than_any_file_system_keeps_is_not_searched() -> None:
-    assert recognise_file([], "doe_3_4_" + "x" * 292, {}) is not None
-    assert recognise_file([], "doe_3_4_" + "x" * 293, {}) is None
+    assert recognise_files([((), "doe_3_4_" + "x" * 292)], {}) != [None]
+    assert recognise_files([((), "doe_3_4_" + "x" * 293)], {}) == [None]
+
+
+def test_a_long_name_within_a_students_folder_does_not_hide_whose_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "in.zip"
+    with zipfile.ZipFile(path, "w") as archive:  # no file system keeps such a name
+        archive.writestr(f"Bo_12_assignsubmission_file/{'x' * 301}/Ada.ipynb", "{}")
+    assert set(find(path)) == {"Bo"}
 
 
 def test_a_students_own_list_does_not_rename_anybody(tmp_path: Path) -> None:
@@ -380,7 +434,7 @@ def test_a_students_own_list_does_not_rename_anybody(tmp_path: Path) -> None:
 
 def test_ordinary_names_are_not_taken_for_an_lms(tmp_path: Path) -> None:
     for name in ("alice.ipynb", "week_3.ipynb", "2026-09-03 - notes.ipynb", "a_b_c.ipynb", "submission.ipynb"):
-        assert recognise_file(["hw 1", "group_2"], name, {}) is None
+        assert recognise_files([(("hw 1", "group_2"), name)], {}) == [None]
 
 
 def test_blackboard_users_stay_distinct_whatever_underscores_they_hold() -> None:
