@@ -1,7 +1,7 @@
 """What counts for each student: grade, a person's decisions, deadlines. Put together anew each time."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from operator import itemgetter
 
 import msgspec
@@ -18,6 +18,7 @@ class Finals:
     """Computes final grades of one assignment.
 
     maxima: what the hidden tests of each exercise are worth, for submissions that could not be graded.
+    numbers: what the LMS knows the students of submissions by, by the submission's name; decisions name only that.
     """
 
     def __init__(
@@ -27,11 +28,13 @@ class Finals:
         decisions: Iterable[Decision] = (),
         roster: Roster | None = None,
         maxima: Maxima | None = None,
+        numbers: Mapping[str, str] | None = None,
     ) -> None:
         self._course = course
         self._name = assignment
         self._roster = roster
         self._maxima = dict(maxima or {})
+        self._numbers = dict(numbers or {})
         self._decisions: dict[str, list[tuple[int, Decision]]] = defaultdict(list)
         for place, decision in enumerate(decisions):
             # It may name a submission from before the roster was there.
@@ -42,7 +45,7 @@ class Finals:
         """The roster's id of whom a submission or a decision names; the name itself where the roster knows nobody."""
         if self._roster is None:
             return label
-        match = self._roster.match(label, lms_id)
+        match = self._roster.match(label, lms_id or self._numbers.get(label, ""))
         return match.students[0].id if match.students else label
 
     def compute(self, grade: Grade, entry: Entry, student: str = "", sharers: Collection[str] = ()) -> FinalGrade:

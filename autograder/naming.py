@@ -5,6 +5,7 @@ extensions and the roster go by the name, and a newcomer must not take them away
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain, count
 
 import msgspec
 
@@ -15,7 +16,8 @@ from autograder.store.records import StoredSubmission
 def adopt_names(sources: Sequence[Source], stored: Iterable[StoredSubmission]) -> list[Source]:
     """The sources, with the stored name for each that has the LMS's id or the path of a stored submission.
 
-    A name that another source of the batch has, or would get, is not taken.
+    A name that another source of the batch has, or would get, is not taken. Who has another id than the one whom the
+    store knows by a name is somebody else and gets the id added, also where that one is not in the batch.
     """
     by_id: dict[str, str] = {}
     by_path: dict[str, str] = {}
@@ -23,7 +25,18 @@ def adopt_names(sources: Sequence[Source], stored: Iterable[StoredSubmission]) -
         by_path[each.path] = each.student
         if each.lms_id:
             by_id[each.lms_id] = each.student
-    wanted = [by_id.get(source.id) or (by_path.get(source.shown) if not source.id else None) for source in sources]
+    owners = {student: lms_id for lms_id, student in by_id.items()}
+    used = {*by_path.values(), *(source.student for source in sources)}
+
+    def find_name(source: Source) -> str | None:
+        if not source.id:
+            return by_path.get(source.shown)
+        if source.id in by_id or owners.get(source.student, source.id) == source.id:
+            return by_id.get(source.id)
+        own = f"{source.student} ({source.id})"
+        return next(each for each in chain([own], (f"{own} #{number}" for number in count(2))) if each not in used)
+
+    wanted = [find_name(source) for source in sources]
     taken = {source.student for source, name in zip(sources, wanted, strict=True) if name in (None, source.student)}
     adopted = []
     holder: dict[str, tuple[str, str]] = {}

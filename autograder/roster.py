@@ -78,8 +78,11 @@ class Roster:
         parts, ids = label.split(" & "), lms_id.split(" & ")
         if match.students or len(parts) == 1:
             return match
+        if lms_id and len(ids) != len(parts):
+            # One person, who is called so: a student's name may hold whatever the student likes.
+            return match
         # Gradescope's names for people who handed in together.
-        each = [self._match_one(part, ids[at] if len(ids) == len(parts) else "") for at, part in enumerate(parts)]
+        each = [self._match_one(part, ids[at] if lms_id else "") for at, part in enumerate(parts)]
         reasons = [one.reason for one in each if one.reason]
         if reasons:
             return Match((), reasons[0])
@@ -87,9 +90,10 @@ class Roster:
 
     def _match_one(self, label: str, lms_id: str) -> Match:
         name, number = label, lms_id
+        namesake = False
         if found := re.fullmatch(r"(.+?) \(([^()]+)\)", label):
             # The intake adds the LMS's id where several students have one name.
-            name, number = found[1], lms_id or found[2]
+            name, number, namesake = found[1], lms_id or found[2], bool(lms_id) and found[2] == lms_id
         ids = self._ids.find(fold_text(label))
         hits = [
             numbered := self._lms_ids.find(fold_text(number)),
@@ -98,12 +102,25 @@ class Roster:
         ]
         # An id outweighs an address or a name that happens to be the same, but not the LMS's own number.
         hits = [ids, numbered] if ids else hits
+        if namesake and not ids and not numbered and any(hits) and "@" not in number:
+            # Which of those who have this name it is, and whether any of them, the name does not tell.
+            fitting = sorted(set().union(*hits))
+            reason = (
+                f"several submissions have the name {name}; put {number} into the roster as the LMS id of whose it is"
+            )
+            return Match((), reason, tuple(fitting))
         chosen: set[str] = next((hit for hit in hits if hit), set())
         # Of several with one name or address, what comes after may tell which one it is.
         for hit in hits:
             chosen = chosen & hit if hit else chosen
         if len(chosen) == 1:
-            return Match((self._by_id[chosen.pop()],))
+            student = self._by_id[chosen.pop()]
+            known = student.lms_id
+            # A student may choose the name that others see, but not the number.
+            if not ids and not numbered and known.isdecimal() and lms_id.isdecimal():
+                reason = f"{label} has the LMS id {lms_id}, and {student.id} of the same name has {known} in the roster"
+                return Match((), reason, (student.id,))
+            return Match((student,))
         fitting = sorted(set().union(*hits))
         if fitting:
             return Match((), f"{label} fits several students of the roster ({', '.join(fitting)})", tuple(fitting))

@@ -48,7 +48,8 @@ def find_names(roster: Roster | None, claims: Sequence[Claim], student: str) -> 
         return frozenset(each.id for each in roster.match(claim.label, claim.lms_id).students)
 
     found = [(claim.label, find_ids(claim)) for claim in claims]
-    meant = {ids for label, ids in found if label == student and ids} or {find_ids(Claim(student))}
+    called = [ids for label, ids in found if label == student]
+    meant = {ids for ids in called if ids} or ({frozenset[str]()} if called else {find_ids(Claim(student))})
     person = frozenset[str]().union(*meant)
     if len(person) != 1:
         return {student}, set()

@@ -148,7 +148,9 @@ def forget(
             for name in loaded.assignments
             for each in results.list_submissions(name, current_only=False)
         ]
-        claims += [Claim(each.student) for name in loaded.assignments for each in results.list_decisions(name)]
+        numbers = {claim.label: claim.lms_id for claim in claims}
+        decided = (each.student for name in loaded.assignments for each in results.list_decisions(name))
+        claims += [Claim(label, numbers.get(label, "")) for label in decided]
         names, shared = find_names(roster, claims, student)
         names &= {claim.label for claim in claims}
         together = f"; {' and '.join(sorted(shared))} handed in together, which stays" if shared else ""

@@ -101,9 +101,9 @@ def build_finals(course: "Course", name: str, store: "Store") -> "Finals":
     from autograder.roster import read_roster
 
     graded = store.find_graded(name)
-    return Finals(
-        course, name, store.list_decisions(name), read_roster(course), find_maxima([graded] if graded else [])
-    )
+    numbers = {each.student: each.lms_id for each in store.list_submissions(name) if each.lms_id}
+    maxima = find_maxima([graded] if graded else [])
+    return Finals(course, name, store.list_decisions(name), read_roster(course), maxima, numbers)
 
 
 def build_console() -> "Console":

@@ -223,7 +223,7 @@ def parse_gradescope_list(text: str) -> dict[str, Submitter]:
     """
     people: dict[str, list[dict[str, str]]] = {}
     moments: dict[str, datetime | None] = {}
-    folder, listing = "", False
+    folder, listing, column = "", False, 0
     for line in text.splitlines():
         if match := re.fullmatch(r"(submission_\d+):\s*", line):
             folder, listing = match[1], False
@@ -232,10 +232,12 @@ def parse_gradescope_list(text: str) -> dict[str, Submitter]:
             listing = match[1] == "submitters"
             if match[1] == "created_at":
                 moments[folder] = parse_moment(_unquote(match[2].strip()), UTC)
-        elif folder and listing and (match := re.fullmatch(r"\s{2,4}(- |  )\s*:?(name|sid|email):\s*(.*?)\s*", line)):
-            if match[1] == "- ":
+        elif folder and listing and (match := re.fullmatch(r"( {2,4}(?:- )? *):?(name|sid|email):\s*(.*?)\s*", line)):
+            if "-" in match[1]:
                 people[folder].append({})
-            if people[folder]:
+                column = len(match[1])
+            # A long name goes on in further lines, deeper, and may look like a key there.
+            if people[folder] and len(match[1]) == column:
                 people[folder][-1][match[2]] = _unquote(match[3])
     return {folder: _join_people(folder, group, moments.get(folder)) for folder, group in people.items() if group}
 

@@ -37,5 +37,18 @@ def test_of_several_who_share_a_submission_the_decision_made_last_counts() -> No
     assert compute(made, "bob", sharers=("cy",)) == 4
 
 
+def test_who_chose_the_name_of_another_gets_none_of_the_others_points_and_gives_none() -> None:
+    exercise = ExerciseGrade("shared-key", Ending.OK, 3.0, 5.0, 1.0, ())
+    decisions = [decide("ada", 1), decide("Ada Lovelace (66)", 0.5)]
+    finals = Finals(COURSE, "qkv", decisions, ROSTER, numbers={"Ada Lovelace (66)": "66"})
+
+    def find_written(label: str, lms_id: str) -> float | None:
+        grade = Grade(label, "", "", "graded", exercises=(exercise,))
+        return finals.compute(grade, Entry(label, "", "", lms_id=lms_id)).exercises[0].written
+
+    assert find_written("Ada Lovelace", "11") == 1
+    assert find_written("Ada Lovelace (66)", "66") == 0.5
+
+
 def test_a_decision_about_a_submissions_name_counts_for_the_student_of_the_roster() -> None:
     assert compute([decide("lovelaceada", 1)], label="Ada Lovelace") == 4

@@ -432,6 +432,18 @@ def test_a_students_own_list_does_not_rename_anybody(tmp_path: Path) -> None:
     assert set(students) == {"submission_9001"}
 
 
+def test_a_name_that_goes_on_in_a_further_line_is_no_other_persons() -> None:
+    text = (
+        "submission_1:\n  :submitters:\n  - :name: 'Mal and so on\n      sid:          11\n      name:   Ada\n"
+        "      email: ada@x.org\n      and on'\n  - :name: Bo\n    :sid: '12'\n"
+    )
+    (submitter,) = parse_gradescope_list(text).values()
+    assert "Mal" in submitter.name
+    assert "Ada" not in submitter.name
+    assert not {"11", "ada@x.org"} & {*submitter.id.split(" & ")}
+    assert submitter.id.endswith(" & 12")
+
+
 def test_ordinary_names_are_not_taken_for_an_lms(tmp_path: Path) -> None:
     for name in ("alice.ipynb", "week_3.ipynb", "2026-09-03 - notes.ipynb", "a_b_c.ipynb", "submission.ipynb"):
         assert recognise_files([(("hw 1", "group_2"), name)], {}) == [None]

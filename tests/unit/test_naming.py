@@ -45,3 +45,12 @@ def test_a_name_that_somebody_else_of_the_batch_has_is_not_taken() -> None:
 def test_points_by_hand_that_nobody_gets_any_more_are_told() -> None:
     sources = [find("alice (x/alice.ipynb)", "x/alice.ipynb"), find("bob", "bob.ipynb")]
     assert find_orphans(sources, ["alice", "bob", "carl"]) == ["alice"]
+
+
+def test_who_comes_later_with_a_stored_students_name_and_another_number_is_somebody_else() -> None:
+    stored = [store("Wei Wang", "old/x.ipynb", "1"), store("Bo", "old/b.ipynb"), store("Wei Wang (3)", "old/y.ipynb")]
+    later = [find("Wei Wang", "new/a.ipynb", "2"), find("Bo", "new/b.ipynb", "9")]
+    assert [each.student for each in adopt_names(later, stored)] == ["Wei Wang (2)", "Bo"]
+    attempts = [find("Wei Wang", f"new/{number}.ipynb", "3") for number in range(2)]
+    assert [each.student for each in adopt_names(attempts, stored)] == ["Wei Wang (3) #2"] * 2
+    assert adopt_names([find("Wei Wang", "new/z.ipynb", "1")], stored)[0].student == "Wei Wang"

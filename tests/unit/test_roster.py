@@ -193,6 +193,11 @@ def test_a_submission_finds_its_student(label, lms_id, student) -> None:
         ("", "", "is not in the roster"),
         ("...", "", "is not in the roster"),
         ("Ada Lovelace & Eve", "", "Eve is not in the roster"),
+        # Names that students chose themselves.
+        ("Ada Lovelace", "66", "has the LMS id 66, and a1 of the same name has 11"),
+        ("ada@x.org", "66", "has the LMS id 66"),
+        ("Jan van der Berg (66)", "66", "several submissions have the name Jan van der Berg; put 66 into the roster"),
+        ("Eve & Ada Lovelace", "66", "Eve & Ada Lovelace is not in the roster"),
     ],
 )
 def test_a_submission_that_is_not_clearly_somebodys_is_nobodys(label, lms_id, said) -> None:

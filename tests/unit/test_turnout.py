@@ -41,6 +41,12 @@ def test_a_students_names_are_those_that_fit_nobody_else() -> None:
     assert find_names(ROSTER, claims, "zoe") == find_names(None, claims, "zoe") == ({"zoe"}, set())
 
 
+def test_who_chose_anothers_name_is_erased_alone() -> None:
+    claims = [Claim("Di", "5"), Claim("Di (6)", "6"), Claim("Di (6)", "6")]
+    assert find_names(ROSTER, claims, "Di (6)") == ({"Di (6)"}, set())
+    assert find_names(ROSTER, claims, "di") == ({"di", "Di"}, set())
+
+
 def test_of_several_the_last_one_received_counts_and_one_without_a_time_is_older() -> None:
     claims = [Claim("ada", "", at(3)), Claim("Ada", "", at(2)), Claim("ada", "1"), Claim("di"), Claim("Di")]
     turnout = find_turnout(ROSTER, claims)
