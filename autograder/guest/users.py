@@ -100,16 +100,19 @@ def sweep_stale(seconds: float) -> None:
 
 
 def list_processes(uid: int) -> list[int]:
-    """Processes of a user that have not ended."""
+    """Processes of a user that have not ended; one whose first thread has ended lives on in the others."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdecimal():
             try:
                 with open(f"/proc/{name}/status", encoding="utf-8", errors="replace") as file:
-                    fields = dict(line.split(":", 1) for line in file if line.startswith(("Uid:", "State:")))
+                    fields = dict(
+                        line.split(":", 1) for line in file if line.startswith(("Uid:", "State:", "Threads:"))
+                    )
             except (OSError, ValueError):
                 continue
-            if str(uid) in fields.get("Uid", "").split() and not fields["State"].strip().startswith(("Z", "X")):
+            has_ended = fields["State"].strip().startswith(("Z", "X")) and int(fields["Threads"]) <= 1
+            if str(uid) in fields["Uid"].split() and not has_ended:
                 found.append(int(name))
     return found
 

@@ -100,6 +100,41 @@ def test_nothing_is_left_on_the_machine_and_the_next_submission_has_an_empty_fol
     assert room.ask(head + LOOK) == [[], [], []]
 
 
+HEADLESS = """
+import ctypes, os, threading, time
+libc = ctypes.CDLL(None)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        libc.prctl(15, NAME.encode(), 0, 0, 0)
+        threading.Thread(target=time.sleep, args=(600,)).start()
+        libc.syscall(60 if os.uname().machine == 'x86_64' else 93, 0)
+    os._exit(0)
+os.wait()
+time.sleep(0.2)
+told = []
+"""
+
+
+def find_named(name: str) -> list[int]:
+    """Processes of the machine whose first thread has this name, also when that one has ended and others have not."""
+    found = []
+    for number in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            state = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        if f"({name})" in state:
+            found.append(int(number))
+    return found
+
+
+def test_a_process_whose_first_thread_has_ended_ends_with_its_submission(room: Room) -> None:
+    name = f"hl{secrets.token_hex(5)}"
+    assert room.ask(f"NAME = {name!r}\n{HEADLESS}") == []
+    assert find_named(name) == []
+
+
 DEEP = """
 import os
 os.makedirs(MARK)

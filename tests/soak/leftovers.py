@@ -39,8 +39,9 @@ def _list_processes() -> set[str]:
                 state = Path(f"/proc/{name}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
             except OSError:
                 continue
-            # A zombie whose parent was killed is dead; only this process's duty to say so is left.
-            if state.split()[0] != "Z":
+            # A zombie whose parent was killed is dead; only this process's duty to say so is left. One with further
+            # threads is not: its first thread alone has ended.
+            if state.split()[0] != "Z" or int(state.split()[17]) > 1:
                 found.add(f"process {name} {read_command_line(int(name))[:80]!r}")
     return found
 

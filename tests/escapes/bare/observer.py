@@ -41,12 +41,13 @@ def wait_for_end(pid: int, seconds: float = 20) -> None:
 
 
 def list_states() -> dict[int, str]:
-    """The state letter of every process but this one."""
+    """The state letter of every process but this one; `S` where the first thread has ended and others have not."""
     states = {}
     for number in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
         if number != os.getpid():
             with contextlib.suppress(OSError), open(f"/proc/{number}/stat") as file:
-                states[number] = file.read().rpartition(")")[2].split()[0]
+                state, *fields = file.read().rpartition(")")[2].split()
+                states[number] = "S" if state == "Z" and int(fields[16]) > 1 else state
     return states
 
 
