@@ -4,6 +4,7 @@ import errno
 import os
 import secrets
 import signal
+import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -120,14 +121,37 @@ def list_owned(folder: str, uid: int) -> Iterable["os.DirEntry[str]"]:
                     raise
 
 
-def remove_tree(folder: str) -> None:
+def remove_owned(folder: str, uid: int) -> None:
+    """Remove what a user owns directly in a folder, with all that is in it; what cannot be removed stays.
+
+    The folder is held by a descriptor: another user that owns it may put a link in its place meanwhile.
+    """
+    try:
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        for name in os.listdir(place):
+            with suppress(OSError):
+                found = os.stat(name, dir_fd=place, follow_symlinks=False)
+                if found.st_uid == uid and stat.S_ISDIR(found.st_mode):
+                    remove_tree(name, place)
+                elif found.st_uid == uid:
+                    os.unlink(name, dir_fd=place)
+    finally:
+        os.close(place)
+
+
+def remove_tree(folder: str, place: int | None = None) -> None:
     """Remove a folder and all that is in it, however deep; what cannot be removed stays.
+
+    place: a descriptor of where the folder is, if it is named by its name alone.
 
     Folders move to the top before they are emptied, so that neither paths nor the stack grow with the depth, and each
     is held by a descriptor, so that no link is followed.
     """
     try:
-        top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place)
     except OSError:
         return
     waiting = _empty(top, top)
@@ -142,7 +166,7 @@ def remove_tree(folder: str) -> None:
             os.rmdir(name, dir_fd=top)
     os.close(top)
     with suppress(OSError):
-        os.rmdir(folder)
+        os.rmdir(folder, dir_fd=place)
 
 
 def _empty(folder: int, top: int) -> list[str]:

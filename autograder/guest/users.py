@@ -135,11 +135,7 @@ def remove_files(uid: int, folder: str) -> None:
     if folder:
         minder.remove_tree(folder)
     for place in list_places():
-        for entry in minder.list_owned(place, uid):
-            if entry.is_dir(follow_symlinks=False):
-                minder.remove_tree(entry.path)
-            else:
-                Path(entry.path).unlink(missing_ok=True)
+        minder.remove_owned(place, uid)
 
 
 def _kill_all(uid: int) -> None:
