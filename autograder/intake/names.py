@@ -107,17 +107,17 @@ def find_markers(source: str) -> list[tuple[int, int]]:
     return found
 
 
-def split_source(source: str, markers: list[tuple[int, int]]) -> list[tuple[str, list[int]]]:
+def split_source(source: str, markers: list[tuple[int, int]], parse: bool = True) -> list[tuple[str, list[int]]]:
     """Cut a cell where its marker lines begin another exercise; each part comes with the numbers it carries.
 
     Text before the first marker belongs to the first part. A marker within a statement (in a function, in a
     string) does not cut it. Text that is not valid Python is cut at every marker, so that a syntax error in one
-    exercise does not reach the next.
+    exercise does not reach the next; so is any text without `parse`, which is quick.
     """
     numbers = [number for _, number in markers]
     if len(set(numbers)) < 2:
         return [(source, numbers)]
-    tree = parse_source(source)
+    tree = parse_source(source) if parse else None
     starts = [min(_first_lines(node)) - 1 for node in tree.body] if tree else []
     ends = [(node.end_lineno or node.lineno) - 1 for node in tree.body] if tree else []
     lines = source.split("\n")

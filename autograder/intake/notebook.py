@@ -22,7 +22,7 @@ MAX_CELLS = 5_000
 MAX_CODE_CHARS = 4_000_000
 """Code of all cells together; a cell of another type is looked at no further than `MAX_PROSE_CHARS`."""
 MAX_PROSE_CHARS = 100_000
-MAX_PARSED_CHARS = 1_000_000
+MAX_PARSED_CHARS = 300_000
 """Cells beyond this many characters of code are only read line by line, so that no notebook takes long."""
 MAX_ITEMS = 2_000_000
 """Values in the whole file, outputs included. Each takes many times its size in memory once it is read."""
@@ -241,7 +241,11 @@ def _split_cells(cells: list[_RawCell], assignment: Assignment, notes: list[str]
             unknown.update((number, None) for _, number in markers if not 1 <= number <= count)
         # Prose assigns nothing; it is only read where it stands in the place of an answer.
         read = code or known or grade_id in ids
-        for source, numbers in split_source(cell.source, known) if code else [(cell.source, [n for _, n in known])]:
+        cut = [(cell.source, [number for _, number in known])]
+        if code and len({number for _, number in known}) > 1:
+            cut = split_source(cell.source, known, parse=left > len(cell.source))
+            left -= len(cell.source)
+        for source, numbers in cut:
             names = find_names(source, parse=left > len(source)) if read else Names()
             left -= len(source) if read else 0
             carried = tuple(dict.fromkeys(numbers))

@@ -432,6 +432,14 @@ def test_hostile_text_is_read_quickly(source: str) -> None:
     assert time.process_time() - begin < 2
 
 
+def test_many_cells_that_are_slow_to_parse_are_read_quickly() -> None:
+    slow = "# EXERCISE 1\na = f'" + "{a}" * 33_000 + "'\n# EXERCISE 2\n)"
+    data = json.dumps({"cells": [{"cell_type": "code", "source": slow}] * 39}).encode()
+    begin = time.process_time()
+    assert len(parse_program(data, ASSIGNMENT).cells) == 2 * 39
+    assert time.process_time() - begin < 15
+
+
 def test_reading_names_warns_of_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
