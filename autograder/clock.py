@@ -5,6 +5,7 @@ stays at 23:59 when the clocks change in between; what is earlier or later is de
 """
 
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -79,6 +80,7 @@ def count_days_late(deadline: datetime, received: datetime, zone: tzinfo) -> int
         return 0
     # Where the clocks change, the difference may be one more or one less than the days that have begun.
     days = max(1, (at - until) // _DAY - 1)
-    while add_days(deadline, days, zone).astimezone(UTC) < at:
-        days += 1
+    with suppress(OverflowError):  # a clock that ends in the year 9999 cannot show the time after it
+        while add_days(deadline, days, zone).astimezone(UTC) < at:
+            days += 1
     return days

@@ -119,3 +119,12 @@ def test_handing_in_later_is_never_fewer_days_late(deadline, received, more, zon
 
 def test_a_day_ends_with_its_last_second() -> None:
     assert end_day(date(2027, 1, 18), BERLIN).isoformat() == "2027-01-18T23:59:59+01:00"
+
+
+@pytest.mark.parametrize("received", ["9999-12-31 23:59:59", "9999-12-31 00:00", "0001-01-02 00:00"])
+@given(ZONES, st.integers(0, 23))
+def test_a_file_that_claims_any_time_at_all_has_a_number_of_days(received, zone, hour) -> None:
+    moment = parse_moment(received, UTC)
+    assert moment is not None
+    days = count_days_late(datetime(2027, 1, 1, hour, 30, tzinfo=zone), moment, zone)
+    assert days == 0 if moment.year == 1 else days > 2_900_000
