@@ -17,6 +17,8 @@ import msgspec
 _DELIMITERS = ",;\t"
 _NEAR = 0.75
 """How much a header must be like a known one to be taken for a slip. `last name` and `name` are further apart."""
+_DEFUSED = re.compile("(^|;)'(?='*\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20])")
+"""An apostrophe that keeps a spreadsheet from taking a text for a formula, as `report.documents` writes it."""
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -109,8 +111,7 @@ def _split_lines(text: str) -> list[tuple[int, list[str]]]:
 
 
 def _clean_field(field: str) -> str:
-    # An apostrophe keeps a spreadsheet from taking a text for a formula.
-    return clean_text(field[1:] if field[:1] == "'" and field[1:2] in ("=", "+", "-", "@") else field)
+    return clean_text(_DEFUSED.sub(r"\1", field))
 
 
 def _name_columns(

@@ -86,7 +86,9 @@ def find_attempts(
         attempts, rest = _find_at(path, assignment, others, zone)
         found += attempts
         skipped += rest
-    return _make_unique(_drop_doubles(found)), skipped
+    return _make_unique(
+        [_name_all(each, _tidy_name(each.sources[0].student)) for each in _drop_doubles(found)]
+    ), skipped
 
 
 def read_submission(source: Source) -> Submission:
@@ -165,6 +167,16 @@ def _drop_doubles(found: Sequence[Attempts]) -> list[Attempts]:
     return fresh
 
 
+def _tidy_name(name: str) -> str:
+    """A name that comes back the same from a table that a person edits: single spaces, none around it."""
+    return " ".join(name.split()) or "\ufffd"
+
+
+def _name_all(attempts: Attempts, name: str) -> Attempts:
+    sources = tuple(msgspec.structs.replace(source, student=name) for source in attempts.sources)
+    return msgspec.structs.replace(attempts, sources=sources)
+
+
 def _make_unique(found: Sequence[Attempts]) -> list[Attempts]:
     counts = Counter(attempts.sources[0].student for attempts in found)
     taken = {name for name, count in counts.items() if count == 1}
@@ -174,8 +186,7 @@ def _make_unique(found: Sequence[Attempts]) -> list[Attempts]:
         if counts[first.student] > 1:
             name = _find_free_name(first, attempts.relative, taken)
             taken.add(name)
-            sources = tuple(msgspec.structs.replace(source, student=name) for source in attempts.sources)
-            unique.append(msgspec.structs.replace(attempts, sources=sources))
+            unique.append(_name_all(attempts, name))
         else:
             unique.append(attempts)
     return unique
@@ -183,7 +194,9 @@ def _make_unique(found: Sequence[Attempts]) -> list[Attempts]:
 
 def _find_free_name(source: Source, relative: str, taken: set[str]) -> str:
     wanted = [
-        f"{source.student} ({each})" for each in (source.id, relative, source.shown) if each not in ("", source.student)
+        _tidy_name(f"{source.student} ({each})")
+        for each in (source.id, relative, source.shown)
+        if each not in ("", source.student)
     ]
     free = next((label for label in wanted if label not in taken), wanted[-1])
     number = 2

@@ -1,6 +1,7 @@
 """Every file of a folder is a submission or skipped with a reason."""
 
 import hashlib
+import io
 import os
 import shutil
 import tempfile
@@ -11,9 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autograder.course import load_course
 from autograder.errors import NotebookError, UsageError
 from autograder.intake import layouts
 from autograder.intake.layouts import Source, find_submissions, read_submission
+from autograder.records import FinalGrade, Grade
+from autograder.report.documents import write_csv
+from autograder.sheets import parse_sheet
 
 
 def write_files(root: Path, *names: str) -> None:
@@ -312,3 +317,20 @@ def test_no_file_is_lost_and_no_two_submissions_share_a_name(names: set[str]) ->
         accounted = set(skipped) | set(students.values())
         assert accounted >= names
         assert find(root) == (students, skipped)
+
+
+@pytest.mark.parametrize("name", ["ada  lovelace", " ada lovelace", "ada\u00a0lovelace ", "ada lovelace"])
+def test_names_that_differ_in_spaces_alone_are_told_apart_and_survive_a_table(tmp_path: Path, name: str) -> None:
+    write_files(
+        tmp_path, "ada lovelace.ipynb", f"{name}.ipynb", "x;=1.ipynb", "\uff0bx.ipynb", "' =y.ipynb", "=y.ipynb"
+    )
+    students, _ = find(tmp_path)
+    assert len(students) == len(list(tmp_path.iterdir()))
+    results = [
+        (Grade(each, "", "", "ungraded"), FinalGrade(each, "ungraded", None, None, (), *[None] * 5))
+        for each in students
+    ]
+    table = io.StringIO(newline="")
+    write_csv(table, load_course(Path(__file__).parents[2]).assignment("qkv"), results)
+    sheet = parse_sheet(table.getvalue().encode(), {"student": ()}, ["student"])
+    assert [row.fields["student"] for row in sheet.rows] == list(students)
