@@ -34,6 +34,10 @@ Item = TypeVar("Item")
 _LOST = "the grader's own process ended twice while it worked on this file; please report it"
 _CHUNK = 200
 """Submissions that are looked up together."""
+_CHUNK_BYTES = 64 * 2**20
+"""Of their files, which are all in memory then; one more may come on top."""
+_RUNS_TOGETHER = 4
+"""Submissions whose stored runs wait in memory for a worker; those of one may be a hundred megabytes."""
 _MOST_UNSAVED, _UNSAVED_SECONDS = 25, 0.5
 """What a loss of power may cost beside what is in flight."""
 _UNREADABLE = "unreadable "
@@ -194,18 +198,17 @@ class Gradebook:
 
     def _receive(self, sources: Iterable[Source], *, force: bool) -> Iterator[_Task]:
         """Store what was handed in, and ask for what is to be done for it."""
-        for chunk in _cut(sources, _CHUNK):
+        for chunk in _read_chunks(sources):
             received: list[Received] = []
             readable: list[tuple[Entry, bytes]] = []
             faults: list[tuple[Entry, str]] = []
-            for source in chunk:
-                try:
-                    submission = read_submission(source)
-                    data, key = submission.data, submission.sha256
+            for source, read in chunk:
+                if isinstance(read, Submission):
+                    data, key = read.data, read.sha256
                     readable.append((_build_entry(source, key), data))
-                except NotebookError as error:
-                    data, key = b"", _UNREADABLE + hashlib.sha256(f"{source.shown}\0{error}".encode()).hexdigest()[:53]
-                    faults.append((_build_entry(source, key), str(error)))
+                else:
+                    data, key = b"", _UNREADABLE + hashlib.sha256(f"{source.shown}\0{read}".encode()).hexdigest()[:53]
+                    faults.append((_build_entry(source, key), read))
                 received.append(_build_received(self._name, source, key, data))
             self._store.save_submissions(received, rewrite=force)
             for entry, reason in faults:
@@ -219,9 +222,7 @@ class Gradebook:
             each for each in self._store.list_submissions(self._name) if TOGETHER in executed.get(each.sha256, ())
         ]
         for chunk in _cut(current, _CHUNK):
-            contents = self._store.find_contents(each.sha256 for each in chunk)
-            known = [(build_stored_entry(each), contents[each.sha256]) for each in chunk if each.sha256 in contents]
-            yield from self._plan(known, force=False, may_run=may_run)
+            yield from self._plan([(build_stored_entry(each), None) for each in chunk], force=False, may_run=may_run)
 
     def count_unexecuted(self) -> int:
         """Submissions that count and are still to be run in this environment; `regrade` leaves them out."""
@@ -237,29 +238,41 @@ class Gradebook:
         }
         return sum(key not in done for key in lacking)
 
-    def _plan(self, submissions: Sequence[tuple[Entry, bytes]], *, force: bool, may_run: bool) -> Iterator[_Task]:
-        """Tasks for what is to be done; what is there already becomes ready."""
+    def _plan(
+        self, submissions: Sequence[tuple[Entry, bytes | None]], *, force: bool, may_run: bool
+    ) -> Iterator[_Task]:
+        """Tasks for what is to be done; what is there already becomes ready. Where no bytes are given, stored ones."""
         self._save()  # so that bytes that were handed in twice are found
         keys = list(dict.fromkeys(entry.key for entry, _ in submissions))
         environment, marking = self.environment.digest, self.marking.digest
         kept = {} if force else self._store.find_grades(self._name, environment, marking, keys)
         missing = [each for each in keys if each not in kept]
-        runs = {} if force else self._store.find_executions(self._name, environment, missing)
         standing = self._store.find_standing(self._name, keys)
         back = [each for each in kept if standing.get(each) != (environment, marking)]
         if back and may_run:
             self._store.choose_grades(self._name, environment, marking, back)
         before = self._find_grades({each: standing[each] for each in (*missing, *back) if each in standing})
+        wanted: list[tuple[Entry, bytes | None]] = []
         for entry, data in submissions:
             if entry.key in kept:
                 self._ready.append(_build_kept(entry, kept[entry.key], before.get(entry.key)))
             elif entry.key in self._waiting:
                 self._waiting[entry.key].entries.append(entry)
             else:
-                stored = runs.get(entry.key, {})
-                work = Work.MARKED if TOGETHER in stored else Work.RUN
-                self._waiting[entry.key] = _Waiting([entry], work, before.get(entry.key))
-                yield _Task(Submission(entry.student, entry.path, data, entry.key), stored, may_run)
+                self._waiting[entry.key] = _Waiting([entry], Work.RUN, before.get(entry.key))
+                wanted.append((entry, data))
+        for few in _cut(wanted, _RUNS_TOGETHER):
+            keys = [entry.key for entry, _ in few]
+            runs = {} if force else self._store.find_executions(self._name, environment, keys)
+            contents = self._store.find_contents(entry.key for entry, data in few if data is None)
+            for entry, data in few:
+                stored, content = runs.pop(entry.key, {}), contents.get(entry.key) if data is None else data
+                if content is None:
+                    del self._waiting[entry.key]
+                    continue
+                if TOGETHER in stored:
+                    self._waiting[entry.key].work = Work.MARKED
+                yield _Task(Submission(entry.student, entry.path, content, entry.key), stored, may_run)
 
     def _find_grades(self, standing: Mapping[str, tuple[str, str]]) -> dict[str, Grade]:
         """Grades by digest, each under its own environment and marking."""
@@ -374,6 +387,25 @@ def _show_points(own: tuple[float, float] | None, other: tuple[float, float] | N
         return "-"
     points, most = own
     return f"{points:g}" if other is not None and other[1] == most else f"{points:g} of {most:g}"
+
+
+def _read_chunks(sources: Iterable[Source]) -> Iterator[list[tuple[Source, Submission | str]]]:
+    """Sources with what was read, or why not; as many together as memory is meant for."""
+    chunk: list[tuple[Source, Submission | str]] = []
+    size = 0
+    for source in sources:
+        read: Submission | str
+        try:
+            read = read_submission(source)
+            size += len(read.data)
+        except NotebookError as error:
+            read = str(error)
+        chunk.append((source, read))
+        if len(chunk) >= _CHUNK or size >= _CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 def _cut(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
