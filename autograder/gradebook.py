@@ -322,7 +322,7 @@ def _work_on_task(grader: Grader, task: _Task) -> _Reply:
         runs = {name: unpack_execution(data) for name, data in task.runs.items()}
     except StoreError as error:
         if not task.may_run:
-            reason = f"{task.submission.student}: {error}"
+            reason = str(error)
             return _Reply(Grade("", "", task.submission.sha256, "ungraded", reason=reason), {}, (), settled=False)
         runs = {}  # what is damaged is run again
     graded = grader.grade_order(Order(task.submission, runs, task.may_run))

@@ -34,6 +34,8 @@ _MAX_NAME_CHARS = 4096
 # Python unpacks the other methods without a limit on what comes out.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _UTF8_NAME = 0x800
+_WINDOWS = 0
+"""What a zip archive calls the system that it was made on."""
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
 _BROKEN = (
     *(zipfile.BadZipFile, zlib.error, struct.error, NotImplementedError, RuntimeError),
@@ -71,10 +73,12 @@ def list_archive(path: Path) -> list[File]:
         if sum(info.compress_size for info in members) > os.fstat(file.fileno()).st_size:
             raise NotebookError("The archive claims to hold more than it does, as a zip bomb does; it was not read.")
     left = Counter(info.filename for info in members)
+    # Some tools of Windows write \ for /, throughout. Elsewhere it is a letter that a student put into a name.
+    windows = all(info.create_system == _WINDOWS and "\\" in info.filename for info in members)
     files = []
     for info in members:
         left[info.filename] -= 1
-        files.append(_describe_member(path, info, doubled=left[info.filename] > 0))
+        files.append(_describe_member(path, info, doubled=left[info.filename] > 0, windows=windows))
     sizes = {info.filename: info.file_size for info in members}
     return sorted(_ration(files, sizes), key=lambda file: (file.folders, file.name))
 
@@ -122,19 +126,19 @@ def _read_stream(stream: IO[bytes]) -> bytes:
     return bytes(data)
 
 
-def _describe_member(path: Path, info: zipfile.ZipInfo, *, doubled: bool) -> File:
-    """A member as a file; `doubled` when another of the same name follows."""
+def _describe_member(path: Path, info: zipfile.ZipInfo, *, doubled: bool, windows: bool) -> File:
+    """A member as a file; `doubled` when another of the same name follows, `windows` when `\\` divides its path."""
     raw = _repair_name(info)
     if len(raw) > _MAX_NAME_CHARS:
         shown = make_showable(f"{os.fspath(path)}/{raw[:100]}...")
         return File(path, shown, raw[:100], (), "its name is too long", member=info.filename)
-    parts = [part for part in raw.replace("\\", "/").split("/") if part not in ("", ".")]
+    parts = [part for part in (raw.replace("\\", "/") if windows else raw).split("/") if part not in ("", ".")]
     name, folders = (parts[-1] if parts else ""), tuple(parts[:-1])
     shown = make_showable(f"{os.fspath(path)}/{raw}")
     # The upper half holds a Unix mode where the archive was made on such a system; else nothing.
     mode = info.external_attr >> 16
     skip, junk = classify_name(name, folders, mode if stat.S_IFMT(mode) else stat.S_IFREG)
-    if ".." in parts or raw.startswith(("/", "\\")) or raw[1:2] == ":":
+    if ".." in raw.replace("\\", "/").split("/") or raw.startswith(("/", "\\")) or raw[1:2] == ":":
         skip = "its path leads out of the archive"
     elif info.is_dir():
         skip = "a folder that claims to hold data"

@@ -461,3 +461,37 @@ def test_blackboard_users_stay_distinct_whatever_underscores_they_hold() -> None
 )
 def test_a_list_that_is_none_of_gradescopes_names_nobody(text: str) -> None:
     assert parse_gradescope_list(text) == {}
+
+
+def pack(path: Path, names: tuple[str, ...], system: int) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            member = zipfile.ZipInfo(name)
+            member.create_system = system
+            archive.writestr(member, "{}")
+    return path
+
+
+@pytest.mark.parametrize("system", [0, 3])
+@pytest.mark.parametrize(
+    ("evil", "names"),
+    [
+        ("mal_66_2_x\\ada_11_1_qkv.ipynb", ("bo_12_3_qkv.ipynb",)),
+        (
+            "Mal_66_assignsubmission_file_x\\Ada_11_assignsubmission_file_qkv.ipynb",
+            ("Bo_12_assignsubmission_file/q.ipynb",),
+        ),
+        (
+            "hw_mal_attempt_2026-09-03-10-00-00_x\\hw_ada_attempt_2026-09-03-10-00-00_qkv.ipynb",
+            ("hw_mal_attempt_2026-09-03-10-00-00.txt",),
+        ),
+    ],
+)
+def test_a_backslash_in_a_name_makes_no_folder_of_its_beginning(tmp_path: Path, evil, names, system) -> None:
+    students = find(pack(tmp_path / "in.zip", (evil, *names), system))
+    assert {name.lower() for name in students} <= {"mal", "bo"}
+
+
+def test_an_archive_that_has_backslashes_throughout_has_folders(tmp_path: Path) -> None:
+    students = find(pack(tmp_path / "in.zip", ("ada\\qkv\\qkv.ipynb", "bo\\qkv\\qkv.ipynb", "bo\\qkv\\n.txt"), 0))
+    assert set(students) == {"ada", "bo"}
