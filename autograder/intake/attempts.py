@@ -9,7 +9,7 @@ from datetime import UTC, tzinfo
 import msgspec
 
 from autograder.clock import parse_moment, settle_moment
-from autograder.intake.files import File, Source, make_showable
+from autograder.intake.files import MAX_DEPTH, File, Source, make_showable
 from autograder.intake.lms import Handed, Submitter, name_blackboard_users, recognise_files
 from autograder.records import Skipped
 
@@ -128,7 +128,9 @@ class _Trees(msgspec.Struct, frozen=True):
 
     def find_home(self, folders: tuple[str, ...]) -> tuple[str, ...] | None:
         """The `.../<student>/<assignment>` folders that a file of a tree lies in; None outside of every tree."""
-        depth = next((depth for depth in range(len(folders) - 2, -1, -1) if folders[:depth] in self.bases), None)
+        depth = next(
+            (depth for depth in range(min(len(folders), MAX_DEPTH) - 2, -1, -1) if folders[:depth] in self.bases), None
+        )
         if depth is not None:
             return folders[: depth + 2]
         return next((home for home in _list_homes(folders) if _name_home(home) in self.stamped), None)
@@ -136,7 +138,7 @@ class _Trees(msgspec.Struct, frozen=True):
 
 def _list_homes(folders: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """What may be `.../<student>/<assignment>`, the outermost first."""
-    return (folders[:end] for end in range(2, len(folders) + 1))
+    return (folders[:end] for end in range(2, min(len(folders), MAX_DEPTH) + 1))
 
 
 def _name_home(home: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
@@ -166,7 +168,7 @@ def _find_base(file: File, assignment: str) -> tuple[str, ...] | None:
     """The folders above `<student>/<assignment>/` when this file shows that an nbgrader tree lies there."""
     if file.skip and file.name != "timestamp.txt":
         return None
-    for at in range(len(file.folders) - 1, 0, -1):
+    for at in range(min(len(file.folders), MAX_DEPTH) - 1, 0, -1):
         # A folder packed into itself gives <student>/<assignment>/<assignment>/; the outer one is meant.
         if file.folders[at] == assignment and (at == 1 or file.folders[at - 1] != assignment):
             return file.folders[: at - 1]

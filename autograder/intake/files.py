@@ -11,6 +11,9 @@ import msgspec
 MAX_FILE_BYTES = 64 * 2**20
 """A larger file is no homework; it is reported and not read."""
 
+MAX_DEPTH = 32
+"""Folders above a file in which an LMS's names and trees are looked for; students can nest thousands."""
+
 TOO_LARGE = (
     f"The file is larger than {MAX_FILE_BYTES // 2**20} MiB; ask the student to clear the outputs and save it again."
 )

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from autograder.clock import parse_moment
-from autograder.intake.files import make_showable
+from autograder.intake.files import MAX_DEPTH, make_showable
 
 
 class Handed(msgspec.Struct, frozen=True):
@@ -105,7 +105,7 @@ def _weigh_reading(reading: Mapping[int, Handed]) -> tuple[int, bool, int]:
 def _read_folders(
     folders: tuple[str, ...], name: str, submitters: Mapping[tuple[str, ...], Submitter]
 ) -> Handed | None:
-    for depth, folder in enumerate(folders):
+    for depth, folder in enumerate(folders[:MAX_DEPTH]):
         above, inside = folders[:depth], (*folders[depth + 1 :], name)
         if len(folder) <= _MAX_NAME_CHARS and (handed := _read_folder_name(folder, above, inside, submitters)):
             return handed

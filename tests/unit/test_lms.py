@@ -1,5 +1,6 @@
 """What the names of an LMS's download say: the student, the attempt, whether it was late."""
 
+import time
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -495,3 +496,13 @@ def test_a_backslash_in_a_name_makes_no_folder_of_its_beginning(tmp_path: Path, 
 def test_an_archive_that_has_backslashes_throughout_has_folders(tmp_path: Path) -> None:
     students = find(pack(tmp_path / "in.zip", ("ada\\qkv\\qkv.ipynb", "bo\\qkv\\qkv.ipynb", "bo\\qkv\\n.txt"), 0))
     assert set(students) == {"ada", "bo"}
+
+
+def test_folders_nested_by_the_thousand_are_read_quickly(tmp_path: Path) -> None:
+    deep = [f"Bo_12_assignsubmission_file/{'a/' * 2000}{number}.ipynb" for number in range(200)]
+    deep += [f"mal{number}/{'qkv/x/' * 600}x.ipynb" for number in range(200)]
+    path = pack(tmp_path / "in.zip", (*deep, "ada/qkv/qkv.ipynb"), 3)
+    begin = time.process_time()
+    sources, skipped = find_submissions([path], "qkv")
+    assert time.process_time() - begin < 2
+    assert len(sources) + len(skipped) == len(deep) + 1
