@@ -37,17 +37,19 @@ def adopt_names(sources: Sequence[Source], stored: Iterable[StoredSubmission]) -
         return next(each for each in chain([own], (f"{own} #{number}" for number in count(2))) if each not in used)
 
     wanted = [find_name(source) for source in sources]
-    taken = {source.student for source, name in zip(sources, wanted, strict=True) if name in (None, source.student)}
-    adopted = []
-    holder: dict[str, tuple[str, str]] = {}
-    for source, name in zip(sources, wanted, strict=True):
-        key = source.id, source.id or source.shown
-        # Several attempts of one student share the name.
-        if name and name != source.student and name not in taken and holder.setdefault(name, key) == key:
-            adopted.append(msgspec.structs.replace(source, student=name))
-        else:
-            adopted.append(source)
-    return adopted
+    # Several attempts of one student share the name.
+    keys = [(source.id, source.id or source.shown) for source in sources]
+    names = [source.student if name is None else name for source, name in zip(sources, wanted, strict=True)]
+    while True:
+        holders: dict[str, set[tuple[str, str]]] = {}
+        for name, key in zip(names, keys, strict=True):
+            holders.setdefault(name, set()).add(key)
+        # Who cannot have the stored name keeps the own one, and whoever wanted that cannot have it either.
+        kept = [source.student if len(holders[name]) > 1 else name for source, name in zip(sources, names, strict=True)]
+        if kept == names:
+            break
+        names = kept
+    return [msgspec.structs.replace(source, student=name) for source, name in zip(sources, names, strict=True)]
 
 
 def find_orphans(sources: Iterable[Source], students: Iterable[str]) -> list[str]:

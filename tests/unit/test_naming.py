@@ -3,6 +3,9 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from autograder.intake.files import Source
 from autograder.naming import adopt_names, find_orphans
 from autograder.store.records import StoredSubmission
@@ -54,3 +57,20 @@ def test_who_comes_later_with_a_stored_students_name_and_another_number_is_someb
     attempts = [find("Wei Wang", f"new/{number}.ipynb", "3") for number in range(2)]
     assert [each.student for each in adopt_names(attempts, stored)] == ["Wei Wang (3) #2"] * 2
     assert adopt_names([find("Wei Wang", "new/z.ipynb", "1")], stored)[0].student == "Wei Wang"
+
+
+LABELS, IDS = st.sampled_from("ABCD"), st.sampled_from(["", "1", "2", "3"])
+STORED = st.lists(
+    st.builds(store, LABELS, st.sampled_from("pqrs"), IDS), max_size=4, unique_by=lambda each: each.student
+)
+FOUND = st.lists(
+    st.builds(find, LABELS, st.sampled_from("pqrs"), IDS),
+    max_size=4,
+    unique_by=(lambda each: each.student, lambda each: each.shown, lambda each: each.id or each.shown),
+)
+
+
+@given(FOUND, STORED)
+def test_no_two_of_a_batch_ever_get_one_name(sources, stored) -> None:
+    named = [each.student for each in adopt_names(sources, stored)]
+    assert len(set(named)) == len(named) == len(sources)
