@@ -33,7 +33,8 @@ class Stage:
         }
         gc.collect()
         gc.freeze()
-        _merge_pages()
+        if settings.mode != "single":  # which forks once
+            _merge_pages()
 
 
 _MADV_COLLAPSE = 25
