@@ -13,6 +13,7 @@ import random
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from os import _exit, getpid
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -119,6 +120,7 @@ class Program:
     ) -> None:
         """Run one cell and send how it ended; nothing that student code raises gets past here."""
         self._send(wire.Began(order.number, cell.number))
+        pid = getpid()
         ending: wire.EndingName = "ok"
         error = text = ""
         try:
@@ -128,10 +130,12 @@ class Program:
                 _run_coroutine(value)
             show_figures(capture)
         except BaseException as exception:
+            _end_forked(pid)
             ending, error, text = _describe(exception)
             if capture is not None:
                 _attempt(capture.flush)
                 capture.add("stream/traceback", _format_traceback(exception))
+        _end_forked(pid)
         if capture is not None:
             _attempt(capture.flush)
         self._send(wire.Ended(order.number, cell.number, ending, error, text))
@@ -196,6 +200,12 @@ def _run_and_echo(code: CodeType, names: dict[str, Any], capture: Capture) -> An
 
 def _run_coroutine(value: Any) -> None:
     asyncio.run(value)
+
+
+def _end_forked(pid: int) -> None:
+    """A process that a cell forked and forgot must not run the rest as well."""
+    if getpid() != pid:
+        _exit(0)
 
 
 def _attempt(function: Callable[[], Any]) -> Any:
