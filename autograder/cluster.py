@@ -8,6 +8,7 @@ import io
 import tempfile
 import threading
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -31,6 +32,8 @@ Report = Callable[[str], None]
 _IN_FLIGHT = 8
 """Items handed out for each worker: enough that none waits for the network."""
 _CONNECT_SECONDS = 10
+_MOST_LOST = 3
+"""How often the course's files may be lost with a worker under one item before it is the item's fault."""
 
 
 class Bundle(msgspec.Struct, frozen=True):
@@ -107,15 +110,21 @@ class _Run:
         self._tries: dict[int, int] = {}
 
     def run(self, items: Iterable[Item]) -> Iterator[tuple[Item, Any]]:
-        from distributed import KilledWorker, as_completed
+        from distributed import CancelledError, KilledWorker, as_completed
 
-        # One copy on each worker; those that join later fetch it from one of them.
-        shared = self._client.scatter(self._bundle, broadcast=True, hash=False)
+        shared: Any = None
         waiting = enumerate(items)
         running: dict[Any, tuple[int, Item]] = {}
+        suspects: list[tuple[int, Item]] = []
+        alone: set[int] = set()
+        lost: Counter[int] = Counter()
         ended = as_completed(loop=self._client.loop)
 
         def hand_out(number: int, item: Item) -> None:
+            nonlocal shared
+            if shared is None:
+                # One copy on each worker; those that join later fetch it from one of them.
+                shared = self._client.scatter(self._bundle, broadcast=True, hash=False)
             future = self._client.submit(
                 work_in_worker, shared, self._work, item, pure=False,
                 workers=self._list_willing(), allow_other_workers=True,
@@ -128,14 +137,29 @@ class _Run:
             room = max(1, len(self._list_willing())) * _IN_FLIGHT - len(running)
             for number, item in islice(waiting, max(0, room)):
                 hand_out(number, item)
+            if not running and suspects:
+                number, item = suspects.pop()
+                alone.add(number)
+                self._tries[number] = self._tries.get(number, 0) + 1
+                hand_out(number, item)
             if not running:
                 return
             future = next(ended)
             number, item = running.pop(future)
             try:
                 result = future.result()
-            except KilledWorker:
-                yield item, None
+            except (KilledWorker, CancelledError) as error:
+                if isinstance(error, CancelledError):
+                    if self._client.status != "running":
+                        raise
+                    # The last worker that had a copy of the bundle died, perhaps long before.
+                    shared = None
+                    lost[number] += 1
+                # Dask blames all that the worker had in hand: each once more, when nothing else is.
+                if number in alone and (isinstance(error, KilledWorker) or lost[number] > _MOST_LOST):
+                    yield item, None
+                else:
+                    suspects.append((number, item))
                 continue
             if isinstance(result, Refusal):
                 self._note_refusal(result)

@@ -51,13 +51,14 @@ class Cluster:
         self._stack.callback(end_group, process)
         return process
 
-    def add_worker(self, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Start a worker without a nanny, so that one that is killed stays away; returns when it is there."""
+    def add_worker(
+        self, environment: Mapping[str, str] | None = None, *, nanny: bool = False
+    ) -> subprocess.Popen[bytes]:
+        """Start a worker, without a nanny one that stays away when it is killed; returns when it is there."""
         self._count += 1
         name = f"worker-{self._count}"
-        process = self._start(
-            name, "worker", "--nthreads", "1", "--no-nanny", "--name", name, environment=environment
-        )  # fmt: skip
+        kind = "--nanny" if nanny else "--no-nanny"
+        process = self._start(name, "worker", "--nthreads", "1", kind, "--name", name, environment=environment)
         log = self._folder / f"{name}.log"
         self._wait(lambda: b"Registered to" in log.read_bytes(), f"{name} does not start")
         return process

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder.batch import run_all
+from autograder.cluster import run_on_cluster
 from autograder.course import Course
 from autograder.errors import ClusterError
 from autograder.gradebook import Gradebook
@@ -49,6 +50,25 @@ def test_a_worker_killed_under_way_changes_no_mark_and_no_message(
     assert grade_on(cluster, course, sources, tmp_path / "grades.sqlite", said, victim.pid) == local
     assert victim.wait(timeout=10) == -signal.SIGKILL
     assert said == []
+
+
+def test_who_ends_workers_costs_nobody_who_was_in_hand_beside(
+    course: Course, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
+    cluster: Cluster = request.getfixturevalue("cluster")
+
+    def work(_grader: object, item: int) -> int:
+        import os
+        import signal
+
+        if item == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 10 * item
+
+    cluster.add_worker(nanny=True)
+    found = run_on_cluster(course, ASSIGNMENT, work, range(6), cluster.address, print)
+    assert sorted(found) == [(item, None if item == 2 else 10 * item) for item in range(6)]
 
 
 def test_a_worker_with_another_guest_refuses_and_another_does_its_work(
