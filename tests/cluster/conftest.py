@@ -33,7 +33,10 @@ class Cluster:
         self._file = folder / "scheduler.json"
         self.scheduler = self._start("scheduler", "scheduler", "--host", "127.0.0.1", "--port", "0")
         # It appears before it is written to its end.
-        self._wait(lambda: self._file.is_file() and "}" in self._file.read_text(), "the scheduler does not start")
+        self._wait(
+            lambda: self._file.is_file() and self._file.read_text().rstrip().endswith("}"),
+            "the scheduler does not start",
+        )
         self.address: str = json.loads(self._file.read_text())["address"]
 
     def _start(
