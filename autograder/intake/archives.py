@@ -102,8 +102,8 @@ def read_member(path: Path, member: str) -> bytes:
             ) from error
 
 
-def read_members(path: Path, members: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """Names and bytes of several members, opening the archive once; those that cannot be read are left out."""
+def read_members(path: Path, members: Iterable[str], most: int) -> Iterator[tuple[str, bytes]]:
+    """Names and the first bytes of several members, opening the archive once; what cannot be read is left out."""
     broken = contextlib.suppress(KeyError, OSError, NotebookError, *_BROKEN)
     with broken, _BoundedFile(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
         for member in members:
@@ -112,7 +112,7 @@ def read_members(path: Path, members: Iterable[str]) -> Iterator[tuple[str, byte
                 info = archive.getinfo(member)
                 if not _find_fault(info):
                     with archive.open(info) as stream:
-                        data = _read_stream(stream)
+                        data = stream.read(most)
             if data is not None:
                 yield member, data
 

@@ -47,6 +47,12 @@ def _read_mode(entry: os.DirEntry[str]) -> int:
         return stat.S_IFREG
 
 
+def read_beginning(path: Path, most: int) -> bytes:
+    """The first bytes of a regular file; no bytes of anything else. `OSError` when it cannot be read."""
+    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        return file.read(most) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+
+
 def read_file(path: Path) -> bytes:
     """The bytes of a regular file. `NotebookError` when it is none or too large, `OSError` when it cannot be read."""
     # Without O_NONBLOCK, opening a named pipe would wait for ever.

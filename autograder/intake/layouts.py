@@ -31,12 +31,15 @@ from autograder.errors import NotebookError, UsageError
 from autograder.intake.archives import list_archive, read_member, read_members
 from autograder.intake.attempts import Attempts, Told, sort_out
 from autograder.intake.files import MAX_FILE_BYTES, File, Source, classify_name, make_showable
-from autograder.intake.folders import list_folder, read_file
-from autograder.intake.lms import Submitter, parse_gradescope_list
+from autograder.intake.folders import list_folder, read_beginning, read_file
+from autograder.intake.lms import Submitter, is_in_submission, parse_gradescope_list
 from autograder.records import Skipped, Submission
 
 __all__ = ["MAX_FILE_BYTES", "Attempts", "Source", "find_attempts", "find_submissions", "read_submission"]
 
+_TELLING = ("submission_metadata.yml", "timestamp.txt")
+_MOST_LISTS = 4
+"""Of Gradescope; a download has one."""
 _TIMESTAMP_BYTES = 200
 """A time is shorter; a longer file is none of nbgrader's."""
 
@@ -132,27 +135,31 @@ def _find_at(
 
 def _read_told(files: Sequence[File], zone: tzinfo | None) -> Told:
     """What Gradescope's lists and nbgrader's timestamps say. One that cannot be read says nothing."""
-    telling = [file for file in files if file.name in ("submission_metadata.yml", "timestamp.txt") and not file.fault]
+    # What lies in a student's own folder is the student's, and tells nothing.
+    telling = [
+        file for file in files if file.name in _TELLING and not file.fault and not is_in_submission(file.folders)
+    ]
+    stamps = [file for file in telling if file.name == "timestamp.txt"]
+    timestamps = {
+        file.folders: data.decode("utf-8", "replace") for file, data in _read_several(stamps, _TIMESTAMP_BYTES)
+    }
+    lists = sorted((file for file in telling if file.name != "timestamp.txt"), key=lambda file: len(file.folders))
     submitters: dict[tuple[str, ...], Submitter] = {}
-    timestamps: dict[tuple[str, ...], str] = {}
-    for file, data in _read_several(telling):
-        if file.name == "timestamp.txt":
-            timestamps[file.folders] = data[:_TIMESTAMP_BYTES].decode("utf-8", "replace")
-            continue
+    for file, data in _read_several(lists[:_MOST_LISTS], MAX_FILE_BYTES):
         for folder, submitter in parse_gradescope_list(data.decode("utf-8", "replace")).items():
             submitters[(*file.folders, folder)] = submitter
     return Told(submitters, timestamps, zone)
 
 
-def _read_several(files: Sequence[File]) -> Iterator[tuple[File, bytes]]:
-    """Files of one place with their bytes; those that cannot be read are left out."""
+def _read_several(files: Sequence[File], most: int) -> Iterator[tuple[File, bytes]]:
+    """Files of one place with their first bytes; those that cannot be read are left out."""
     packed = {file.member: file for file in files if file.member}
     if packed:
-        yield from ((packed[member], data) for member, data in read_members(files[0].path, packed))
+        yield from ((packed[member], data) for member, data in read_members(files[0].path, packed, most))
     for file in files:
         if not file.member:
-            with contextlib.suppress(NotebookError, OSError):
-                yield file, read_file(file.path)
+            with contextlib.suppress(OSError):
+                yield file, read_beginning(file.path, most)
 
 
 def _drop_doubles(found: Sequence[Attempts]) -> list[Attempts]:

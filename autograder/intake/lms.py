@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import itemgetter
 
 import msgspec
 
@@ -54,6 +55,8 @@ _DATE = re.compile(
     r",? (?P<year>\d{4}),? (?P<hour>\d{1,2}):?(?P<minute>\d{2})\s?(?P<half>[ap]m)?",
     re.IGNORECASE,
 )
+_TELLING = re.compile(r"^(?:submission_\d+:|  :?\w+:| {2,4}(?:- )? *:?(?:name|sid|email):).*$", re.MULTILINE)
+"""Lines of Gradescope's list that may matter; by far the most hold outputs of whatever graded there."""
 _MAX_NAME_CHARS = 300
 """No file system keeps longer ones; the patterns take long over them."""
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
@@ -91,6 +94,11 @@ def recognise_files(
         for place, handed in max(readings, key=_weigh_reading).items():
             found[place] = handed
     return found
+
+
+def is_in_submission(folders: tuple[str, ...]) -> bool:
+    """Whether one of these folders is what an LMS made for a student's files."""
+    return _read_folders(folders, "", {}) is not None
 
 
 def _weigh_reading(reading: Mapping[int, Handed]) -> tuple[int, bool, int]:
@@ -224,7 +232,7 @@ def parse_gradescope_list(text: str) -> dict[str, Submitter]:
     people: dict[str, list[dict[str, str]]] = {}
     moments: dict[str, datetime | None] = {}
     folder, listing, column = "", False, 0
-    for line in text.splitlines():
+    for line in map(itemgetter(0), _TELLING.finditer(text)):
         if match := re.fullmatch(r"(submission_\d+):\s*", line):
             folder, listing = match[1], False
             people[folder] = []

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from autograder.errors import NotebookError
+from autograder.intake import layouts
 from autograder.intake.layouts import Source, find_attempts, find_submissions, read_submission
 from autograder.intake.lms import name_blackboard_users, parse_gradescope_list, recognise_files
 
@@ -506,3 +507,18 @@ def test_folders_nested_by_the_thousand_are_read_quickly(tmp_path: Path) -> None
     sources, skipped = find_submissions([path], "qkv")
     assert time.process_time() - begin < 2
     assert len(sources) + len(skipped) == len(deep) + 1
+
+
+def test_what_students_call_as_an_lms_calls_its_lists_is_not_read(tmp_path: Path, monkeypatch) -> None:
+    folder = make_folder(
+        tmp_path,
+        "Mal_66_assignsubmission_file/submission_metadata.yml",
+        "Mal_66_assignsubmission_file/x/timestamp.txt",
+        "submission_9001/submission_metadata.yml",
+        "ada/qkv/timestamp.txt",
+        "ada/qkv/qkv.ipynb",
+    )
+    read = []
+    monkeypatch.setattr(layouts, "read_beginning", lambda path, most: read.append((path.parent.name, most)) or b"")
+    assert "ada" in find(folder)
+    assert read == [("qkv", 200)]
