@@ -7,6 +7,7 @@ Everything newer than the newest reviewed call answers ENOSYS, so that a new ker
 import errno
 import functools
 import os
+import signal
 import socket
 import struct
 from types import ModuleType
@@ -29,6 +30,9 @@ _DENIED = """
     socket bind connect listen accept accept4 setsockopt
     open_by_handle_at name_to_handle_at fanotify_init
     quotactl quotactl_fd acct swapon swapoff reboot syslog vhangup sethostname setdomainname
+    vmsplice splice tee
+    inotify_init inotify_init1 inotify_add_watch
+    sync syncfs
     settimeofday clock_settime adjtimex clock_adjtime
     iopl ioperm modify_ldt personality lookup_dcookie nfsservctl
     landlock_create_ruleset landlock_add_rule landlock_restrict_self
@@ -36,6 +40,7 @@ _DENIED = """
 
 _CLONE_NAMESPACES = 0x7E020000 | 0x80
 _PR_SET_DUMPABLE = 4
+_SIGCHLD = int(signal.SIGCHLD)
 _MAP_SHARED_ANONYMOUS = 0x21
 _INT = 0xFFFFFFFF
 """The kernel looks at the lower half of such an argument only."""
@@ -61,6 +66,10 @@ def build_filter() -> bytes:
     program.add_rule(denied, "prlimit64", pyseccomp.Arg(0, pyseccomp.NE, 0))
     for request in (_TIOCSTI, _TIOCLINUX):
         program.add_rule(denied, "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, _INT, request))
+    # Children of a process that ignores their end leave no sum of their processor time to anyone.
+    program.add_rule(
+        denied, "rt_sigaction", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, _INT, _SIGCHLD), pyseccomp.Arg(1, pyseccomp.NE, 0)
+    )
     # Shared memory without a file stays when its pages are let go of, and then nobody counts it.
     shared = pyseccomp.Arg(3, pyseccomp.MASKED_EQ, _MAP_SHARED_ANONYMOUS, _MAP_SHARED_ANONYMOUS)
     program.add_rule(denied, "mmap", shared)
