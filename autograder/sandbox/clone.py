@@ -13,6 +13,7 @@ class Clone(msgspec.Struct):
     pidfd: of the root of its processes (an init or a keeper); readable when nothing of the submission is left.
     end_signal: what tells that root to end everything.
     cpu_before: seconds of processor time that the root had used before the submission was there.
+    own_network: whether all sockets of its network are the submission's.
     """
 
     request: int
@@ -20,6 +21,7 @@ class Clone(msgspec.Struct):
     pidfd: int
     end_signal: signal.Signals = signal.SIGKILL
     cpu_before: float = 0.0
+    own_network: bool = False
     was_ended: bool = False
 
     def end(self) -> None:

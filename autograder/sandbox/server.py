@@ -86,7 +86,7 @@ def start_server(
     if mode is SandboxMode.SINGLE:
         return SingleServer(Walled(course_folder, assignment.preload), build_settings, assignment.limits.disk_bytes)
     if mode is SandboxMode.NESTED:
-        return ForkServer(Walled(course_folder, assignment.preload).build_argv, build_settings)
+        return ForkServer(Walled(course_folder, assignment.preload).build_argv, build_settings, own_network=True)
     packages = [str(folder) for folder in find_package_folders((*STUDENT_PACKAGES, *assignment.preload))]
     if mode is SandboxMode.USER:
         check_access(course_folder, packages)
@@ -108,6 +108,7 @@ class ForkServer:
     """A guest that imports once and forks the processes of each submission.
 
     end_signal: what makes the root of a submission's processes end them all.
+    own_network: whether it stands behind a wall, with no network but its own.
     """
 
     def __init__(
@@ -116,9 +117,12 @@ class ForkServer:
         build_settings: BuildSettings,
         environment: dict[str, str] | None = None,
         end_signal: signal.Signals = signal.SIGKILL,
+        *,
+        own_network: bool = False,
     ) -> None:
         self._guest = StartedGuest(build_argv, build_settings, environment)
         self._end_signal = end_signal
+        self._own_network = own_network
 
     @property
     def pid(self) -> int:
@@ -129,7 +133,8 @@ class ForkServer:
         """Processes for one submission. `SandboxError` when the server does not answer."""
         request, reply = self._guest.send_pipes()
         try:
-            return Clone(request, reply, self._guest.receive_pidfd(), self._end_signal)
+            pidfd = self._guest.receive_pidfd()
+            return Clone(request, reply, pidfd, self._end_signal, own_network=self._own_network)
         except SandboxError:
             os.close(request)
             os.close(reply)
@@ -205,7 +210,7 @@ class SingleServer:
         self._is_used = True
         before = measure_tree(read_pid(self._init)).cpu_seconds
         request, reply = self._guest.send_pipes()
-        return Clone(request, reply, os.dup(self._init), cpu_before=before)
+        return Clone(request, reply, os.dup(self._init), cpu_before=before, own_network=True)
 
     def read_status(self, clone: Clone) -> tuple[int, float]:
         """See `Server`. An init that the host has ended tells nothing any more."""

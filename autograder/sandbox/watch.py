@@ -6,7 +6,7 @@ import msgspec
 
 from autograder.course import Assignment
 from autograder.records import Ending
-from autograder.sandbox.processes import Usage, measure_shared, measure_tree, read_pid
+from autograder.sandbox.processes import Usage, measure_shared, measure_sockets, measure_tree, read_pid
 
 _POLL_SECONDS = 0.02
 _DOUBTS = 3
@@ -36,14 +36,24 @@ class Watch:
 
     memory_bytes: None where the kernel keeps the limit (`cgroup.py`).
     cpu_before: seconds that the processes' root had used before the submission was there.
+    own_network: whether what sockets hold counts, which all are the submission's then.
     """
 
-    def __init__(self, pidfd: int, budget: Budget, memory_bytes: int | None, cpu_before: float = 0.0) -> None:
+    def __init__(
+        self,
+        pidfd: int,
+        budget: Budget,
+        memory_bytes: int | None,
+        cpu_before: float = 0.0,
+        *,
+        own_network: bool = False,
+    ) -> None:
         self._budget = budget
         self._memory = memory_bytes
         self._pid = -1
         self._pidfd = pidfd
         self._cpu_before = cpu_before
+        self._own_network = own_network
         now = time.monotonic()
         self._end = now + budget.wall
         self._next_poll = now + _POLL_SECONDS
@@ -103,6 +113,8 @@ class Watch:
 
     def _is_over(self, usage: Usage, allowed: float) -> bool:
         """Whether the processes have more memory than that, beside what was there before they began."""
+        if self._own_network:
+            allowed -= measure_sockets(self._pid)
         # Init and student share the fork server's pages.
         if usage.memory_bytes - 2 * usage.root_memory_bytes <= allowed:
             return False
