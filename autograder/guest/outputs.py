@@ -18,6 +18,10 @@ class Capture:
         self.stdout = _Stream(self, "stream/stdout")
         self.stderr = _Stream(self, "stream/stderr")
 
+    def close(self) -> None:
+        """Forget what comes from now on. Loggers and threads keep the streams of a pass that is over."""
+        self._left = 0
+
     def add(self, mime: str, data: bytes) -> None:
         """Pass on one output; text is cut at the cap, an image over it is dropped, and a notice says so."""
         if self._left <= 0:

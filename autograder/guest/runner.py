@@ -96,8 +96,9 @@ class Program:
         if order.graded:
             random.seed(order.seed)
             _GradedPass(self, order, module.__dict__).run()
-        else:
+        elif capture is not None:
             self._run_as_submitted(order, module.__dict__, capture)
+            capture.close()
         self._send(wire.Finished(order.number))
 
     def _show(self, mime: str, data: bytes) -> None:

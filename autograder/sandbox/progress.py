@@ -197,7 +197,7 @@ class Progress:
         left = {step.number for step in self.steps}
         passes = []
         for number, (seed, _) in enumerate(self._input_sets):
-            runs = {run.cell: run for run in (*self._runs[number], *self._died.values())}
+            runs = {run.cell: run for run in (*self._died.values(), *self._runs[number])}
             if number in left:
                 missing = set(range(len(self._program.cells))) - self._never - runs.keys()
                 runs |= {
