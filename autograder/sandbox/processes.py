@@ -1,5 +1,6 @@
 """What the processes of one submission use, read from outside through /proc; works unprivileged."""
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -88,19 +89,29 @@ class Shared(msgspec.Struct, frozen=True):
         return self.memory_bytes * (self.read + self.ended) // max(1, self.read)
 
 
-def measure_shared(root: int) -> Shared:
+def measure_shared(root: int, enough: float = math.inf) -> Shared:
     """Look closely at a process and all its descendants. Costs some milliseconds for each of them.
 
     A process that may not be looked at so closely counts as in `measure_tree`.
+    enough: bytes after which the rest need not be looked at, so that the processes gain no time to take more.
     """
-    parts: dict[int, int | None] = {}
+    seen: set[int] = set()
+    memory = read = ended = 0
     for _ in range(_ROUNDS):
-        fresh = [pid for pid in walk_tree(root) if pid not in parts]
+        fresh = [pid for pid in walk_tree(root) if pid not in seen]
         if not fresh:
             break
-        parts |= {pid: _read_shared(pid) for pid in fresh}
-    found = [part for part in parts.values() if part is not None]
-    return Shared(sum(found), len(found), len(parts) - len(found))
+        seen.update(fresh)
+        for pid in fresh:
+            part = _read_shared(pid)
+            if part is None:
+                ended += 1
+            else:
+                memory += part
+                read += 1
+            if memory > enough and not ended:
+                return Shared(memory, read, ended)
+    return Shared(memory, read, ended)
 
 
 def _read(path: str) -> str:

@@ -119,7 +119,7 @@ class Watch:
         if usage.memory_bytes - 2 * usage.root_memory_bytes <= allowed:
             return False
         # So do the student's own children with the student: a second look, which is dear, counts such pages once.
-        look = measure_shared(self._pid)
+        look = measure_shared(self._pid, allowed + usage.root_memory_bytes)
         if not look.ended:
             self._doubts = 0
             return look.memory_bytes - usage.root_memory_bytes > allowed
