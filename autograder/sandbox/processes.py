@@ -1,5 +1,6 @@
 """What the processes of one submission use, read from outside through /proc; works unprivileged."""
 
+import functools
 import math
 import os
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ import msgspec
 _TICKS = os.sysconf("SC_CLK_TCK")
 _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:", "HugetlbPages:")
 _COUNTED_ONCE = ("Pss_Anon:", "Pss_Shmem:", "SwapPss:", "Shared_Hugetlb:", "Private_Hugetlb:")
+_SOCKET_BYTES = 212_992
+"""What the kernel gives a socket unless it is told otherwise."""
 _ROUNDS = 3
 """For processes that were forked while others were looked at."""
 
@@ -30,10 +33,18 @@ def measure_sockets(pid: int) -> int:
     A pair of local streams holds as much as may wait to be sent: `setsockopt`, which changes it, is denied inside.
     """
     try:
-        first = _read(f"/proc/{pid}/net/sockstat").split(maxsplit=3)
-        return int(first[2]) * int(_read("/proc/sys/net/core/wmem_default"))
+        sockets = int(_read(f"/proc/{pid}/net/sockstat").split(maxsplit=3)[2])
     except (OSError, ValueError, IndexError):
         return 0
+    return sockets * _find_socket_bytes() if sockets else 0
+
+
+@functools.cache
+def _find_socket_bytes() -> int:
+    """What one socket may hold."""
+    with suppress(OSError, ValueError):  # not to be seen from a container with a network of its own
+        return int(_read("/proc/sys/net/core/wmem_default"))
+    return _SOCKET_BYTES
 
 
 def read_pid(pidfd: int) -> int:

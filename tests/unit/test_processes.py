@@ -33,10 +33,13 @@ def test_a_thread_that_ends_meanwhile_hides_no_child_of_another(monkeypatch: pyt
         os.waitpid(child, 0)
 
 
-def test_each_socket_counts_as_much_as_it_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = {"/proc/7/net/sockstat": "sockets: used 61\nTCP: inuse 0\n", "/proc/sys/net/core/wmem_default": "200000\n"}
+@pytest.mark.parametrize(("said", "each"), [("200000\n", 200_000), ("", 212_992)])
+def test_each_socket_counts_as_much_as_it_may_hold(monkeypatch: pytest.MonkeyPatch, said: str, each: int) -> None:
+    texts = {"/proc/7/net/sockstat": "sockets: used 61\nTCP: inuse 0\n", "/proc/sys/net/core/wmem_default": said}
     monkeypatch.setattr(processes, "_read", texts.__getitem__)
-    assert processes.measure_sockets(7) == 61 * 200_000
+    processes._find_socket_bytes.cache_clear()
+    assert processes.measure_sockets(7) == 61 * each
+    processes._find_socket_bytes.cache_clear()
 
 
 def test_sockets_of_a_process_that_is_gone_count_nothing() -> None:
