@@ -101,6 +101,8 @@ class CellRun(msgspec.Struct, frozen=True):
     ending: Ending
     error: str = ""
     text: str = ""
+    crowded: bool = False
+    """Ended from outside while other threads or processes of the submission were there, which may be to blame."""
 
 
 class Output(msgspec.Struct, frozen=True):

@@ -72,15 +72,31 @@ class Runs:
             return None
         cells = self._program.cells
         others = {number for number, cell in enumerate(cells) if cell.exercises and exercise not in cell.exercises}
-        died = {run.cell for one_pass in joint.passes for run in one_pass.runs if run.ending in _DIED}
         # A helper that hangs would hang again, on the time of this exercise.
-        others |= {cell for cell in died if not cells[cell].exercises}
+        sure = self._find_sure(exercise, joint)
+        others |= {cell for cell in sure if not cells[cell].exercises}
         whole = self._assignment.limits.cell_cpu_seconds
         # An endless loop is not paid for twice.
-        again = any(exercise in cells[cell].exercises for cell in died)
+        again = any(exercise in cells[cell].exercises for cell in sure)
         self._left.cell_cpu = max(0.5, whole / 8) if again else whole
         self.made[exercise] = self._spend_share(exercise, others)
         return self.made[exercise]
+
+    def _find_sure(self, exercise: str, joint: Execution) -> set[int]:
+        """Cells that are themselves to blame for the end of their process.
+
+        Those that ended it before any other exercise had run there, and those whose time ran out while nothing ran
+        beside them. Of all others it is not known: an exercise may leave a thread that ends whatever runs later, or
+        takes its time, also in the passes after the first.
+        """
+        cells = self._program.cells
+        foreign = (number for number, cell in enumerate(cells) if set(cell.exercises) - {exercise})
+        first = next(foreign, len(cells))
+        return {
+            run.cell
+            for run in joint.passes[0].runs
+            if (run.ending in _DIED and run.cell < first) or (run.ending is Ending.TIMEOUT and not run.crowded)
+        }
 
     def is_untouched(self, exercise: str) -> bool:
         """Whether an exercise's cells are as they were released, or gone."""

@@ -1,7 +1,9 @@
 """Captures what a person would have seen below a cell, up to a cap in bytes."""
 
 import io
+import os
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,17 +12,30 @@ Show = Callable[[str, bytes], None]
 
 
 class Capture:
-    """Collects the outputs of one pass and passes them on, until its cap is reached."""
+    """Collects the outputs of one pass and passes them on, until its cap is reached.
+
+    They are passed on by the thread that runs the cells, between whose words no other may speak: what other threads
+    show waits for it, and what forked processes show is lost.
+    """
 
     def __init__(self, show: Show, cap: int) -> None:
         self._show = show
+        self._owner = os.getpid(), threading.get_ident()
+        self._waiting: list[tuple[str, bytes]] = []
         self._cap = self._left = cap
         self.stdout = _Stream(self, "stream/stdout")
         self.stderr = _Stream(self, "stream/stderr")
 
+    def close(self) -> None:
+        """Forget what comes from now on. Loggers and threads keep the streams of a pass that is over."""
+        self._left = 0
+
     def add(self, mime: str, data: bytes) -> None:
         """Pass on one output; text is cut at the cap, an image over it is dropped, and a notice says so."""
         if self._left <= 0:
+            return
+        if not self.is_mine():
+            self._waiting.append((mime, data))
             return
         whole = len(data) <= self._left
         if whole or mime.startswith(("stream/", "text/plain")):
@@ -35,6 +50,14 @@ class Capture:
         """Pass on what the streams hold."""
         self.stdout.flush()
         self.stderr.flush()
+        if self._waiting and self.is_mine():
+            waiting, self._waiting = self._waiting, []
+            for mime, data in waiting:
+                self.add(mime, data)
+
+    def is_mine(self) -> bool:
+        """Whether this is the thread that runs the cells."""
+        return self._owner == (os.getpid(), threading.get_ident())
 
 
 class _Stream(io.TextIOBase):
@@ -65,7 +88,7 @@ class _Stream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        if self._parts:
+        if self._parts and self._capture.is_mine():
             text, self._parts, self._size = "".join(self._parts), [], 0
             self._capture.add(self._mime, text.encode("utf-8", "replace"))
 

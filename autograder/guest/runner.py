@@ -10,6 +10,7 @@ import builtins
 import linecache
 import os
 import random
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -31,9 +32,13 @@ _BINDER = "__bind_lesson_names__"
 Send = Callable[[wire.Message], None]
 
 
-def run_submission(request_fd: int, reply_fd: int) -> None:
-    """Serve passes from one descriptor to the other until the host closes it."""
+def run_submission(request_fd: int, reply_fd: int, home: str = "") -> None:
+    """Serve passes from one descriptor to the other until the host closes it.
 
+    home: the folder that is the submission's own, and is emptied before each pass.
+    """
+    # As in Jupyter: what a notebook writes into its folder it can import.
+    sys.path.insert(0, "")
     waiting = bytearray()
 
     def send(message: wire.Message) -> None:
@@ -50,9 +55,33 @@ def run_submission(request_fd: int, reply_fd: int) -> None:
         for body in reader.feed(data):
             request = wire.parse_request(body)
             if isinstance(request, wire.Job):
-                program = Program(request, send)
+                program = Program(request, send, home)
             elif program is not None:
                 program.run(request)
+
+
+def _clear_folder(home: str) -> None:
+    """Take away what the pass before has written, and the modules that it imported from there.
+
+    A notebook that is run once finds no folder that it is about to make, and no results of other values.
+    """
+    os.chdir(home)
+    for entry in tuple(os.scandir(home)):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            os.unlink(entry.path)
+    for name, module in tuple(sys.modules.items()):
+        file = module.__dict__.get("__file__") if isinstance(module, ModuleType) else None
+        if type(file) is str and file.startswith(f"{home}/"):
+            del sys.modules[name]
+
+
+def _see_own_files() -> None:
+    """Two cells can follow each other faster than a folder's time stamp changes, by which imports see a new file."""
+    finder: Any = sys.path_importer_cache.get(os.getcwd())
+    if finder is not None:
+        finder.invalidate_caches()
 
 
 def _write_all(fd: int, data: bytearray) -> None:
@@ -74,19 +103,22 @@ def compile_known(cells: Sequence[str], lesson: frozenset[str]) -> None:
 
 
 class Program:
-    """The cells of one submission, compiled once and run pass by pass."""
+    """The cells of one submission, compiled once and run pass by pass, each in an empty folder."""
 
-    def __init__(self, job: wire.Job, send: Send) -> None:
+    def __init__(self, job: wire.Job, send: Send, home: str) -> None:
         self._job = job
         self._send = send
+        self._home = home
         self._codes: dict[tuple[int, bool], CodeType | SyntaxError] = {}
         self._answers = frozenset(job.answers)
         self._names: dict[str, Any] = {}
 
     def run(self, order: wire.RunPass) -> None:
-        """One pass in a fresh namespace."""
+        """One pass in a fresh namespace and an empty folder."""
         # Functions and their namespace hold each other; large arrays would stay for the next pass.
         self._names.clear()
+        if self._home:
+            _attempt(lambda: _clear_folder(self._home))
         module = ModuleType("__main__")
         self._names = module.__dict__
         module.__dict__["__builtins__"] = builtins
@@ -97,8 +129,9 @@ class Program:
         if order.graded:
             random.seed(order.seed)
             _GradedPass(self, order, module.__dict__).run()
-        else:
+        elif capture is not None:
             self._run_as_submitted(order, module.__dict__, capture)
+            capture.close()
         self._send(wire.Finished(order.number))
 
     def _show(self, mime: str, data: bytes) -> None:
@@ -124,6 +157,7 @@ class Program:
         ending: wire.EndingName = "ok"
         error = text = ""
         try:
+            _attempt(_see_own_files)
             code = self._compile(cell, lesson)
             value = eval(code, names) if capture is None else _run_and_echo(code, names, capture)
             if code.co_flags & _COROUTINE:

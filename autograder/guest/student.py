@@ -18,7 +18,7 @@ def be_student(pipes: tuple[int, int], enter: Callable[[], None]) -> NoReturn:
         report_fault(pipes[1], "student", error)
         os._exit(1)
     try:
-        runner.run_submission(*pipes)
+        runner.run_submission(*pipes, home=os.getcwd())
         os._exit(0)
     finally:
         os._exit(1)

@@ -38,7 +38,10 @@ ModeName = Literal["nested", "single", "user", "none"]
 
 
 class WireError(Exception):
-    """Bytes that are no message of this protocol, or exceed a cap."""
+    """Bytes that are no message of this protocol, or exceed a cap.
+
+    People read its text, so that it holds nothing that the bytes hold: those may come from a hidden input set.
+    """
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -221,7 +224,7 @@ def parse_reply(body: bytes) -> Reply:
     try:
         return _reply_decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise WireError(f"not a reply: {error}") from error
+        raise WireError("not a reply of this protocol") from error
 
 
 def parse_request(body: bytes) -> Request:
@@ -255,7 +258,7 @@ class FrameReader:
             while len(buffer) - start >= _HEADER.size:
                 (length,) = _HEADER.unpack_from(buffer, start)
                 if length > self._cap:
-                    raise WireError(f"a frame of {length} bytes, over the cap of {self._cap}")
+                    raise WireError(f"a frame over the cap of {self._cap} bytes")
                 end = start + _HEADER.size + length
                 if len(buffer) < end:
                     break
@@ -287,7 +290,7 @@ def read_array(message: Array) -> np.ndarray:
     if len(message.shape) > MAX_DIMENSIONS or any(side < 0 for side in message.shape):
         raise WireError("an array of an impossible shape")
     if math.prod(message.shape) * dtype.itemsize != len(message.data):
-        raise WireError(f"an array of shape {message.shape} with {len(message.data)} bytes")
+        raise WireError("an array whose bytes do not fill its shape")
     try:
         return frombuffer(message.data, dtype=dtype).reshape(message.shape).copy()
     except (ValueError, OverflowError) as error:  # an empty array may still declare a side beyond any index

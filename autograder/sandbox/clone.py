@@ -15,6 +15,7 @@ class Clone(msgspec.Struct):
     cpu_before: seconds of processor time that the root had used before the submission was there.
     memory_before: bytes that each of the first processes shares with the fork server; `first` is their number: the
     student's own, and the root where that is another.
+    own_network: whether all sockets of its network are the submission's.
     """
 
     request: int
@@ -24,6 +25,7 @@ class Clone(msgspec.Struct):
     cpu_before: float = 0.0
     memory_before: int = 0
     first: int = 2
+    own_network: bool = False
     was_ended: bool = False
 
     def end(self) -> None:

@@ -2,11 +2,15 @@
 
 import ast
 import functools
+import hashlib
 from collections.abc import Collection, Iterable
 
 from autograder.course import Assignment
 from autograder.guest.wire import Job, PlannedCell
 from autograder.records import Program
+
+_MAX_PARSED_CHARS = 100_000
+"""Of all cells together that may be copies. Of some megabytes Python's parser makes gigabytes, here on the host."""
 
 
 def build_job(
@@ -33,13 +37,10 @@ def build_job(
     start = min(first.values(), default=len(program.cells))
     # A notebook without the template may hold the prelude and the first answers in one cell.
     opens = start < len(program.cells) and 2 * len(set(program.cells[start].assigns) & set(lesson)) > len(lesson)
+    copies = _find_copies(program, lesson, given)
     cells = []
     for number, cell in enumerate(program.cells):
-        copied = (
-            not cell.exercises
-            and any(name in lesson for name in cell.assigns)
-            and normalise_source(cell.source) in {normalise_source(source) for source in given}
-        )
+        copied = number in copies
         between = (
             not cell.exercises and number > start and not copied and not (reset and _is_reset(program, number, given))
         )
@@ -62,11 +63,27 @@ def build_job(
     )
 
 
+def _find_copies(program: Program, lesson: Collection[str], given: Collection[str]) -> set[int]:
+    """Cells of no exercise that assign lesson's names and are released cells, as far as so much text is read."""
+    found: set[int] = set()
+    left = _MAX_PARSED_CHARS
+    for number, cell in enumerate(program.cells):
+        if cell.exercises or not any(name in lesson for name in cell.assigns):
+            continue
+        if cell.source in given:
+            found.add(number)
+        elif len(cell.source) <= left:
+            left -= len(cell.source)
+            if normalise_source(cell.source) in {normalise_source(source) for source in given}:
+                found.add(number)
+    return found
+
+
 @functools.lru_cache(maxsize=256)
 def normalise_source(source: str) -> str:
-    """A cell's code without what changes nothing: spaces, comments, the kind of quotes."""
+    """A cell's code without what changes nothing: spaces, comments, the kind of quotes. To be compared only."""
     try:
-        return ast.dump(ast.parse(source))
+        return hashlib.sha256(ast.dump(ast.parse(source)).encode("utf-8", "surrogatepass")).hexdigest()
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source.strip()
 

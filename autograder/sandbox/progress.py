@@ -148,11 +148,18 @@ class Progress:
             raise wire.WireError(text)
 
     def finish(
-        self, ended: tuple[Ending, str], code: int, *, out_of_time: bool = False, is_doubtful: bool = False
+        self,
+        ended: tuple[Ending, str],
+        code: int,
+        *,
+        out_of_time: bool = False,
+        is_doubtful: bool = False,
+        is_crowded: bool = False,
     ) -> None:
         """The processes are gone: drop the steps that are done, blame a cell for one that is not.
 
         out_of_time: the time of the whole submission is used up, so that no cell is to blame for what did not start.
+        is_crowded: see `CellRun`.
         is_doubtful: somebody else may have ended them; the first time nobody is blamed, and what is left runs again.
         """
         if not self._began and (code == wire.SETUP_FAILED or self._fault is not None):
@@ -175,7 +182,7 @@ class Progress:
         if cell is None:
             self.steps = []
             return
-        blamed = CellRun(cell, ending, text=reason)
+        blamed = CellRun(cell, ending, text=reason, crowded=is_crowded)
         step = self.steps[0]
         if step.graded:
             self._died[cell] = blamed
@@ -197,7 +204,7 @@ class Progress:
         left = {step.number for step in self.steps}
         passes = []
         for number, (seed, _) in enumerate(self._input_sets):
-            runs = {run.cell: run for run in (*self._runs[number], *self._died.values())}
+            runs = {run.cell: run for run in (*self._died.values(), *self._runs[number])}
             if number in left:
                 missing = set(range(len(self._program.cells))) - self._never - runs.keys()
                 runs |= {

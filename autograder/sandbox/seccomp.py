@@ -7,6 +7,7 @@ Everything newer than the newest reviewed call answers ENOSYS, so that a new ker
 import errno
 import functools
 import os
+import signal
 import socket
 import struct
 from types import ModuleType
@@ -29,6 +30,9 @@ _DENIED = """
     socket bind connect listen accept accept4 setsockopt
     open_by_handle_at name_to_handle_at fanotify_init
     quotactl quotactl_fd acct swapon swapoff reboot syslog vhangup sethostname setdomainname
+    vmsplice splice tee
+    inotify_init inotify_init1 inotify_add_watch
+    sync syncfs seccomp
     settimeofday clock_settime adjtimex clock_adjtime
     iopl ioperm modify_ldt personality lookup_dcookie nfsservctl
     landlock_create_ruleset landlock_add_rule landlock_restrict_self
@@ -36,9 +40,12 @@ _DENIED = """
 
 _CLONE_NAMESPACES = 0x7E020000 | 0x80
 _PR_SET_DUMPABLE = 4
+_SIGCHLD = int(signal.SIGCHLD)
 _MAP_SHARED_ANONYMOUS = 0x21
 _INT = 0xFFFFFFFF
 """The kernel looks at the lower half of such an argument only."""
+_PR_SET_SECCOMP = 22
+_F_SETLEASE, _F_NOTIFY, _F_SETDELEG = 1024, 1026, 1040
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _BPF_LD_W_ABS, _BPF_JGE, _BPF_RET = 0x20, 0x35, 0x06
 _RET_ERRNO = 0x00050000
@@ -56,11 +63,21 @@ def build_filter() -> bytes:
     program.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
     for bit in (1 << n for n in range(32) if _CLONE_NAMESPACES >> n & 1):
         program.add_rule(denied, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, bit, bit))
-    program.add_rule(denied, "prctl", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, _INT, _PR_SET_DUMPABLE))
+    # A filter of its own could write each call into the log of the machine.
+    for option in (_PR_SET_DUMPABLE, _PR_SET_SECCOMP):
+        program.add_rule(denied, "prctl", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, _INT, option))
+    # Whoever opens a file under a lease waits for its holder, up to 45 s: packages are shared by all submissions, and
+    # belong to whom student code is to the kernel where a grader is no root and has installed them.
+    for command in (_F_SETLEASE, _F_NOTIFY, _F_SETDELEG):
+        program.add_rule(denied, "fcntl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, _INT, command))
     # A limit of processor time for the init of a submission would end it, and all that can be told of the submission.
     program.add_rule(denied, "prlimit64", pyseccomp.Arg(0, pyseccomp.NE, 0))
     for request in (_TIOCSTI, _TIOCLINUX):
         program.add_rule(denied, "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, _INT, request))
+    # Children of a process that ignores their end leave no sum of their processor time to anyone.
+    program.add_rule(
+        denied, "rt_sigaction", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, _INT, _SIGCHLD), pyseccomp.Arg(1, pyseccomp.NE, 0)
+    )
     # Shared memory without a file stays when its pages are let go of, and then nobody counts it.
     shared = pyseccomp.Arg(3, pyseccomp.MASKED_EQ, _MAP_SHARED_ANONYMOUS, _MAP_SHARED_ANONYMOUS)
     program.add_rule(denied, "mmap", shared)

@@ -87,7 +87,8 @@ def start_server(
     if mode is SandboxMode.SINGLE:
         return SingleServer(Walled(course_folder, assignment.preload), build_settings, assignment.limits.disk_bytes)
     if mode is SandboxMode.NESTED:
-        return ForkServer(Walled(course_folder, assignment.preload).build_argv, build_settings, first=1)
+        walled = Walled(course_folder, assignment.preload)
+        return ForkServer(walled.build_argv, build_settings, own_network=True, first=1)
     packages = [str(folder) for folder in find_package_folders((*STUDENT_PACKAGES, *assignment.preload))]
     if mode is SandboxMode.USER:
         check_access(course_folder, packages)
@@ -108,7 +109,8 @@ def _build_open_environment() -> dict[str, str]:
 class ForkServer:
     """A guest that imports once and forks the processes of each submission.
 
-    end_signal: what makes the root of a submission's processes end them all. first: see `Clone`.
+    end_signal: what makes the root of a submission's processes end them all.
+    own_network: whether it stands behind a wall, with no network but its own. first: see `Clone`.
     """
 
     def __init__(
@@ -117,10 +119,13 @@ class ForkServer:
         build_settings: BuildSettings,
         environment: dict[str, str] | None = None,
         end_signal: signal.Signals = signal.SIGKILL,
+        *,
+        own_network: bool = False,
         first: int = 2,
     ) -> None:
         self._guest = StartedGuest(build_argv, build_settings, environment)
         self._end_signal = end_signal
+        self._own_network = own_network
         self._first = first
         self._memory = 0
 
@@ -140,7 +145,15 @@ class ForkServer:
             raise
         # Frozen after its imports, the fork server has the same memory for as long as it lives.
         self._memory = self._memory or _read_parent_memory(pidfd)
-        return Clone(request, reply, pidfd, self._end_signal, memory_before=self._memory, first=self._first)
+        return Clone(
+            request,
+            reply,
+            pidfd,
+            self._end_signal,
+            memory_before=self._memory,
+            first=self._first,
+            own_network=self._own_network,
+        )
 
     def read_status(self, clone: Clone) -> tuple[int, float]:
         """See `Server`."""
@@ -220,7 +233,12 @@ class SingleServer:
         before = measure_tree(read_pid(self._init))
         request, reply = self._guest.send_pipes()
         return Clone(
-            request, reply, os.dup(self._init), cpu_before=before.cpu_seconds, memory_before=before.memory_bytes
+            request,
+            reply,
+            os.dup(self._init),
+            cpu_before=before.cpu_seconds,
+            memory_before=before.memory_bytes,
+            own_network=True,
         )
 
     def read_status(self, clone: Clone) -> tuple[int, float]:

@@ -147,7 +147,9 @@ class Session:
             ending = ended or _read_ending(code, cpu, budget, limits)
             # Students can do this to themselves; so can the machine, when its memory runs out, or a person.
             is_doubtful = ended is None and ending[0] is Ending.KILLED and _read_signal(code) == signal.SIGKILL
-            progress.finish(ending, code, out_of_time=watch.out_of_time, is_doubtful=is_doubtful)
+            progress.finish(
+                ending, code, out_of_time=watch.out_of_time, is_doubtful=is_doubtful, is_crowded=watch.is_crowded
+            )
             # The kernel's sum leaves out processes that were killed before anyone waited for them.
             return max(cpu, watch.cpu_seconds)
         finally:

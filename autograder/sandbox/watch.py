@@ -7,7 +7,7 @@ import msgspec
 from autograder.course import Assignment
 from autograder.records import Ending
 from autograder.sandbox.clone import Clone
-from autograder.sandbox.processes import Usage, measure_shared, measure_tree, read_pid
+from autograder.sandbox.processes import Usage, measure_shared, measure_sockets, measure_tree, read_pid
 
 _POLL_SECONDS = 0.02
 _DOUBTS = 3
@@ -36,6 +36,7 @@ class Watch:
     """Keeps the limits of one set of processes; looks at /proc only once it has run for a while.
 
     memory_bytes: None where the kernel keeps the limit (`cgroup.py`).
+    `is_crowded`: other threads or processes have been seen beside the cell that runs.
     """
 
     def __init__(self, clone: Clone, budget: Budget, memory_bytes: int | None) -> None:
@@ -49,13 +50,13 @@ class Watch:
         self._cpu_base = 0.0
         self._doubts = 0
         self.cpu_seconds = 0.0
-        self._fresh = True
         self.progress()
 
     def progress(self) -> None:
         """A cell has begun or ended."""
         self._cell_end = time.monotonic() + self._budget.cell_wall
         self._fresh = True
+        self.is_crowded = False
 
     @property
     def out_of_time(self) -> bool:
@@ -88,6 +89,7 @@ class Watch:
             if self._pid < 0:
                 return None
         usage = measure_tree(self._pid)
+        self.is_crowded = self.is_crowded or usage.threads > self._clone.first
         cpu_seconds = usage.cpu_seconds - self._clone.cpu_before
         self.cpu_seconds = max(self.cpu_seconds, cpu_seconds)
         if self._fresh:
@@ -102,12 +104,14 @@ class Watch:
 
     def _is_over(self, usage: Usage, allowed: float) -> bool:
         """Whether the processes have more memory than that, beside what was there before they began."""
+        if self._clone.own_network:
+            allowed -= measure_sockets(self._pid)
         # The first processes share the fork server's pages.
         before = self._clone.memory_before
         if usage.memory_bytes - self._clone.first * before <= allowed:
             return False
         # So do the student's own children with the student: a second look, which is dear, counts such pages once.
-        look = measure_shared(self._pid)
+        look = measure_shared(self._pid, allowed + before)
         if not look.ended:
             self._doubts = 0
             return look.memory_bytes - before > allowed

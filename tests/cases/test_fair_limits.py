@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from autograder.grading import Order
+from autograder.records import Submission
 from autograder.sandbox.processes import measure_tree
 
 ROOT = Path(__file__).parents[2]
@@ -146,3 +148,80 @@ def test_the_library_grades_as_the_command_line_does(tmp_path, bench, course) ->
 def test_a_copy_of_the_prelude_that_reads_a_little_different_changes_nothing(bench, change) -> None:
     copies = [change.format(bench.read_source(name)) for name in ("prelude-input", "prelude-projections")]
     bench.assert_full(bench.grade(bench.build(before={"shared-value": copies})))
+
+
+LEAVE_A_THREAD = """
+import os, sys, threading, time
+
+def {name}():
+    main = threading.main_thread().ident
+    while True:
+        frame = sys._current_frames().get(main)
+        while frame is not None:
+            cell = frame.f_locals.get("cell") if frame.f_code.co_name == "run_cell" else None
+            if cell is not None and {condition}:
+                time.sleep({wait})
+                os._exit(0)
+            frame = frame.f_back
+
+threading.Thread(target={name}, daemon=True).start()
+"""
+
+
+def test_a_thread_of_one_exercise_takes_no_time_from_the_run_alone_of_another(bench) -> None:
+    """It ends the process late in a slow cell, which then looks as if it had ended itself."""
+    limit = bench.grader.assignment.limits.cell_cpu_seconds
+    thread = LEAVE_A_THREAD.format(name="strike", condition="'Wv_sha' 'red =' in cell.source", wait=0.1)
+    slow = SLOW.format(seconds=0.4 * limit) + read_answer(bench, "shared-value")
+    grade = bench.grade_codes({"shared-key": read_answer(bench, "shared-key") + thread, "shared-value": slow})
+    bench.assert_full(grade)
+    assert any("without the other exercises" in note for note in grade.notes), grade.notes
+
+
+def test_a_loop_that_one_exercise_leaves_running_takes_no_time_from_the_run_alone_of_another(bench) -> None:
+    limit = bench.grader.assignment.limits.cell_cpu_seconds
+    left = "\nimport threading\ndef spin():\n    while True: pass\n"
+    left += "for _ in range(2): threading.Thread(target=spin, daemon=True).start()\n"
+    slow = SLOW.format(seconds=0.4 * limit).replace("process_time", "thread_time") + read_answer(bench, "shared-value")
+    grade = bench.grade_codes({"shared-key": read_answer(bench, "shared-key") + left, "shared-value": slow})
+    bench.assert_full(grade)
+
+
+@pytest.mark.parametrize("place", ["shared-key", "shared-value"])
+def test_a_thread_of_one_exercise_takes_no_helper_away_from_another(bench, place) -> None:
+    """It ends the process while a cell runs that belongs to no exercise, also one above it in the next run."""
+    condition = "'take_a' '_copy(' in cell.source and not cell.collect"
+    thread = LEAVE_A_THREAD.format(name="strike", condition=condition, wait=0)
+    helper = "def take_a_copy(matrix):\n    return matrix.copy()\n_ = sum(range(2_000_000))\n"
+    value = read_answer(bench, "shared-value").replace("Wk.copy()", "take_a_copy(Wk)")
+    assert "take_a_copy" in value
+    codes = {"shared-key": read_answer(bench, "shared-key") + thread, "shared-value": value}
+    bench.assert_full(bench.grade_codes(codes, {place: helper}))
+
+
+LOGGERS = {
+    "a logger": "import logging, sys\nlog = logging.getLogger()\nlog.addHandler(logging.StreamHandler(sys.stdout))\n",
+    "a stream": "import sys\nsys.kept = [*getattr(sys, 'kept', ()), sys.stdout, sys.stderr]\n",
+}
+USES = {
+    "a logger": 'log.warning("shape %s", X.shape)\n',
+    "a stream": "for each in sys.kept:\n    print('shape', X.shape, file=each, flush=True)\n",
+}
+
+
+@pytest.mark.parametrize("kind", LOGGERS)
+def test_what_keeps_the_output_of_the_first_run_is_no_offence_in_the_next(bench, kind) -> None:
+    """A logger's handler stays from one run to the next, with the stream that it was given."""
+    codes = {name: USES[kind] + read_answer(bench, name) for name in ("shared-key", "shared-value")}
+    grade = bench.grade_codes(codes, {"shared-key": LOGGERS[kind] + USES[kind]})
+    bench.assert_full(grade)
+    assert not grade.notes
+
+
+@pytest.mark.parametrize("exercise", ["shared-key", "head-size", "shared-value"])
+def test_an_endless_loop_is_not_paid_for_twice(bench, exercise) -> None:
+    data = bench.fill({exercise: "while True: pass"})
+    graded = bench.grader.grade_order(Order(Submission("eve", "", data, "")))
+    limit = bench.grader.assignment.limits.cell_cpu_seconds
+    alone = graded.runs[exercise].cpu_seconds if exercise in graded.runs else 0
+    assert alone < limit / 3, "its run alone has an eighth of the time, and a start"

@@ -31,12 +31,34 @@ for _ in range({children}):
 time.sleep(30)
 """
 
+FILL_SOCKETS = """
+import socket
+
+def fill():
+    kept = []
+    try:
+        while True:
+            kept += socket.socketpair()
+            for each in kept[-2:]:
+                each.setblocking(False)
+                try:
+                    while True: each.send(bytes(2**15))
+                except BlockingIOError:
+                    pass
+    except OSError:
+        return kept
+"""
+
 HITS = {
     "memory of one process": ("memory_bytes", "kept = bytearray(2**30)"),
     "an array over the memory": ("memory_bytes", "np.ones(2**28)"),
     "memory of many processes": (
         "memory_bytes",
         FORKS.format(children=4, work="kept = bytearray(b'x') * (100 * 2**20)"),
+    ),
+    "memory in sockets": (
+        "memory_bytes",
+        FILL_SOCKETS + FORKS.format(children=10, work="kept = fill()"),
     ),
     "processes": ("processes", "import os, time\nfor _ in range(40): os.fork() or (time.sleep(5), os._exit(0))"),
     "threads": (

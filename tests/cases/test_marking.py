@@ -115,6 +115,35 @@ def test_outputs_are_those_of_the_published_set_only(bench) -> None:
     assert [run.error for run in execution.evidence if run.error] == ["ZeroDivisionError"]
 
 
+SPEAKERS = {
+    "a thread that goes on": """
+import threading
+def talk():
+    import time
+    for number in range(40):
+        print("tick", number, flush=True)
+        time.sleep(0.002)
+threading.Thread(target=talk, daemon=True).start()
+import time; time.sleep(0.02)
+""",
+    "processes of a pool": """
+import multiprocessing
+def talk(number):
+    print("child", "x" * 70_000, flush=True)
+    return number
+with multiprocessing.Pool(4) as pool:
+    print("tick", sum(pool.map(talk, range(12))))
+""",
+}
+
+
+@pytest.mark.parametrize("code", SPEAKERS.values(), ids=SPEAKERS)
+def test_what_others_than_the_cell_print_tears_no_output_apart(bench, code) -> None:
+    execution = execute(bench, bench.build(before={"head-size": [code]}))
+    assert b"tick" in b"".join(output.data for output in execution.outputs)
+    assert {run.ending for run in execution.evidence} == {"ok"}
+
+
 def execute(bench, data):
     from autograder.intake.notebook import parse_program
     from autograder.sandbox.watch import build_budget

@@ -41,7 +41,7 @@ class Attack(BaseModel):
 
     earns: the points that the values it leaves in the answers are worth.
     endings: the statuses that its exercise may end with.
-    place: where its code stands, relative to the solution of its exercise.
+    place: where its code stands, relative to the solution of its exercise; `helper` is a cell of its own above it.
     tried: it says when it is through, so that one which breaks off early is no proof.
     control: where it is run without what stops it, which proves that it bites: `plain` is a process with no wall
         around it, `unlimited` the sandbox with the limits in `lift` instead of the tight ones, `in-process` a grader
@@ -58,7 +58,7 @@ class Attack(BaseModel):
     code: str
     earns: float = 0
     endings: Annotated[tuple[Ending, ...], Field(min_length=1)]
-    place: Literal["instead", "before", "after"] = "instead"
+    place: Literal["instead", "before", "after", "helper"] = "instead"
     tried: bool = True
     control: Literal["plain", "unlimited", "in-process", "trusting-host", "impossible"]
     lift: dict[str, int | float] = {}
@@ -96,6 +96,8 @@ def build_attack(attack: Attack, course: Course) -> bytes:
     """The solution notebook with the attack in its exercise's cell."""
     source = course.solution_notebook(ASSIGNMENT).read_bytes()
     code = build_code(attack, course.folder)
+    if attack.place == "helper":
+        return fill_notebook(source, {}, {attack.exercise: code})
     if attack.place == "before":
         code = f"{code}\n{read_solution(source, attack.exercise)}"
     elif attack.place == "after":

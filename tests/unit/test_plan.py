@@ -1,5 +1,7 @@
 """The job: which cell begins, answers and ends which exercise, and which names are kept between two of them."""
 
+import time
+
 from autograder.course import Assignment, Exercise, Limits
 from autograder.guest.wire import Job, PlannedCell
 from autograder.records import Cell, Program
@@ -94,3 +96,15 @@ def test_lessons_names_that_a_cell_between_assigns_are_kept_and_no_others() -> N
         assign("X", "hs"), assign("hs", exercises=("one",)), assign("hs", "other"), assign("hs", exercises=("two",))
     )
     assert list_field(job, "keep") == [(), (), ("hs",), ()]
+
+
+def test_a_copy_of_a_released_cell_is_of_the_prelude_and_however_much_else_there_is_takes_no_time() -> None:
+    """Python's parser needs seconds and gigabytes for such a text, and it would run on the host."""
+    given = ("X = 1  # the lesson's own\n",)
+    huge = Cell(1, "X = 2\n" + "a = 1; b = 2\n" * 300_000, assigns=("X",))
+    copies = [Cell(number, source, assigns=("X",)) for number, source in ((2, given[0]), (3, "X = 1"))]
+    cells = (Cell(0, "a = 1", ("one",)), huge, *copies)
+    began = time.process_time()
+    job = build_job(Program(cells), ASSIGNMENT, LESSON, given)
+    assert time.process_time() - began < 1
+    assert [cell.prelude for cell in job.cells] == [False, False, True, True]

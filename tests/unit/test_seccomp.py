@@ -1,7 +1,9 @@
 """The system call filter, run by a small interpreter of its instructions: what it says to each call."""
 
 import errno
+import fcntl
 import os
+import signal
 import socket
 import struct
 
@@ -62,7 +64,8 @@ def test_what_numpy_and_subprocesses_need_is_allowed(name) -> None:
     "setns mount umount2 pivot_root chroot bpf perf_event_open userfaultfd io_uring_setup io_uring_enter "
     "keyctl add_key request_key memfd_create shmget shmat semget msgget mq_open open_by_handle_at "
     "name_to_handle_at init_module finit_module kexec_load reboot swapon sethostname clock_settime "
-    "personality pidfd_getfd fsopen move_mount kcmp syslog".split(),
+    "personality pidfd_getfd fsopen move_mount kcmp syslog vmsplice splice tee inotify_init1 inotify_add_watch "
+    "sync syncfs seccomp".split(),
 )
 def test_what_would_leave_the_wall_or_outlive_it_is_denied(name) -> None:
     assert judge(name) == deny(errno.EPERM)
@@ -109,6 +112,22 @@ def test_only_a_local_pair_of_streams_is_allowed() -> None:
 def test_a_process_cannot_make_itself_dumpable_and_may_use_prctl_else() -> None:
     assert judge("prctl", 4, 1) == deny(errno.EPERM)
     assert judge("prctl", 15) == ALLOW  # a thread's name
+    assert judge("prctl", 22, 2) == deny(errno.EPERM)  # a filter of its own
+
+
+def test_nobody_is_kept_waiting_by_a_lease_and_files_are_locked_as_ever() -> None:
+    for command in (fcntl.F_SETLEASE, fcntl.F_NOTIFY, fcntl.F_SETLEASE | 1 << 32):
+        assert judge("fcntl", 3, command) == deny(errno.EPERM)
+    for command in (fcntl.F_SETLK, fcntl.F_SETFD, fcntl.F_DUPFD_CLOEXEC, fcntl.F_GETFL, 1031):
+        assert judge("fcntl", 3, command) == ALLOW
+
+
+def test_the_end_of_children_is_never_ignored() -> None:
+    """Where it is, their processor time is added to nobody's."""
+    assert judge("rt_sigaction", int(signal.SIGCHLD), 0xABC) == deny(errno.EPERM)
+    assert judge("rt_sigaction", int(signal.SIGCHLD) | 1 << 32, 0xABC << 32) == deny(errno.EPERM)
+    assert judge("rt_sigaction", int(signal.SIGCHLD), 0) == ALLOW  # asking what it is
+    assert judge("rt_sigaction", int(signal.SIGINT), 0xABC) == ALLOW
 
 
 def test_a_terminal_cannot_be_typed_into() -> None:

@@ -155,8 +155,32 @@ def test_a_declared_length_over_the_cap_is_refused_before_the_body_arrives() -> 
     assert list(reader.feed(struct.pack(">I", 100))) == []
     assert reader.pending == 4
     reader = wire.FrameReader(100)
-    with pytest.raises(wire.WireError, match="101"):
+    with pytest.raises(wire.WireError, match="over the cap of 100 bytes"):
         list(reader.feed(struct.pack(">I", 101)))
+
+
+SECRET = "7531 hidden"
+
+
+@pytest.mark.parametrize("body", [[SECRET], [21, 0, 0, SECRET, "", ""], [22, 0, 0, [9, SECRET]], {SECRET: 1}, SECRET])
+def test_what_is_wrong_with_a_reply_is_told_without_its_content(body) -> None:
+    """People read what is told, and the bytes may hold something of a hidden input set."""
+    with pytest.raises(wire.WireError) as caught:
+        wire.parse_reply(msgspec.msgpack.encode(body))
+    assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize("array", [wire.Array("<f8", (7531,), b""), wire.Array("7531", (1,), b"")])
+def test_what_is_wrong_with_an_array_is_told_without_its_content(array) -> None:
+    with pytest.raises(wire.WireError) as caught:
+        wire.read_array(array)
+    assert "7531" not in str(caught.value)
+
+
+def test_a_length_that_is_refused_is_not_told() -> None:
+    with pytest.raises(wire.WireError) as caught:
+        list(wire.FrameReader(100).feed(struct.pack(">I", 7531)))
+    assert "7531" not in str(caught.value)
 
 
 def test_a_frame_before_a_bad_one_is_still_given() -> None:
