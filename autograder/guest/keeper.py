@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from . import landlock, minder, users, walls, wire
+from . import deleted, landlock, minder, users, walls, wire
 from .stage import Stage
 from .student import be_student, report_fault
 
@@ -91,9 +91,12 @@ class KeeperMaker:
             owner = os.getuid() if uid is None else uid
             places = users.list_places() if self._own_user else [self._folder]
             disk_bytes, files = stage.settings.disk_bytes, stage.settings.files
-            code = minder.mind_student(
-                student, (signal.SIGTERM,), lambda: minder.is_full(places, disk_bytes, files, owner)
-            )
+
+            def is_over() -> bool:
+                unnamed = deleted.list_sizes(_list_descendants(os.getpid()))
+                return minder.is_full(places, disk_bytes, files, owner, unnamed)
+
+            code = minder.mind_student(student, (signal.SIGTERM,), is_over)
         except BaseException as error:
             report_fault(pipes[1], "keeper", error)
         os._exit(code if self._sweep() else wire.SWEEP_FAILED)

@@ -14,9 +14,7 @@ def find_version() -> int:
     """The version of Landlock that this kernel offers; 0 where there is none, or a container keeps it away."""
     libc = ctypes.CDLL(None)
     libc.syscall.restype = ctypes.c_long
-    version: int = libc.syscall(
-        ctypes.c_long(_CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_ulong(_ASK_VERSION)
-    )
+    version: int = libc.syscall(ctypes.c_long(_CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_ulong(_ASK_VERSION))
     return max(0, version)
 
 

@@ -9,7 +9,7 @@ import pytest
 from autograder.records import Ending
 
 from .conftest import Room
-from .differences import DIFFERENCES, USER
+from .differences import DIFFERENCES
 
 FILL = """
 import os, time
@@ -61,13 +61,55 @@ for process in made:
     process.wait()
 """
 
+LOOK = """
+import os
+def look(path, mode='rb'):
+    try:
+        os.listdir(path) if os.path.isdir(path) else open(path, mode).close()
+        return True
+    except OSError:
+        return False
+"""
+
 PROBES = {
-    "what /proc says about the machine": "import os\ntold = 'seen' if os.path.exists('/proc/meminfo') else 'hidden'",
-    "processes of the machine": f"import os\ntold = 'listed' if os.path.exists('/proc/{os.getpid()}') else 'hidden'",
-    "files that every user may read": "import os\ntold = 'seen' if os.access(OPEN_FILE, os.R_OK) else 'hidden'",
+    "what /proc says about the machine": "told = 'seen' if look('/proc/meminfo') else 'hidden'",
+    "processes of the machine": (
+        f"told = 'listed' if look('/proc/{os.getpid()}') or look('/proc/{os.getpid()}/cmdline') else 'hidden'"
+    ),
+    "whether a file is there": "told = 'seen' if os.path.exists(OPEN_FILE) else 'hidden'",
+    "files that every user may read": "told = 'seen' if look(OPEN_FILE) or look(OPEN_FOLDER) else 'hidden'",
+    "folders that every user may write into": """
+if os.path.exists(OPEN_FOLDER):
+    doings = [
+        lambda: open(f'{OPEN_FOLDER}/new', 'w'), lambda: open(OPEN_FILE, 'w'), lambda: open(OPEN_FILE, 'a'),
+        lambda: os.truncate(OPEN_FILE, 1), lambda: os.mkdir(f'{OPEN_FOLDER}/folder'),
+        lambda: os.symlink('/', f'{OPEN_FOLDER}/link'), lambda: os.mkfifo(f'{OPEN_FOLDER}/fifo'),
+        lambda: os.link(OPEN_FILE, 'mine'), lambda: os.rename(OPEN_FILE, 'mine'),
+        lambda: (open('mine', 'w'), os.rename('mine', f'{OPEN_FOLDER}/mine')), lambda: os.unlink(OPEN_FILE),
+    ]
+    done = []
+    for number, doing in enumerate(doings):
+        try:
+            doing()
+            done.append(number)
+        except OSError:
+            pass
+    told = 'open' if len(done) > 6 else 'refused' if not done else f'partly open: {done}'
+else:
+    told = 'hidden'
+""",
+    "locks between processes": """
+import multiprocessing
+try:
+    with multiprocessing.Lock():
+        told = 'work'
+except OSError:
+    told = 'refused'
+""",
+    "the zero device": "told = 'open' if look('/dev/zero', 'r+b') else 'refused'",
     "processes over the limit": FORKS,
     "a socket": "import socket\ntry:\n    socket.socket()\n    told = 'allowed'\nexcept OSError:\n    told = 'refused'",
-    "the course's files": "import os\ntold = 'seen' if os.access(COURSE_FILE, os.R_OK) else 'hidden'",
+    "the course's files": "told = 'seen' if look(COURSE_FILE) else 'hidden'",
 }
 
 
@@ -79,11 +121,14 @@ def test_every_difference_is_looked_at() -> None:
 @pytest.mark.parametrize("name", PROBES)
 def test_a_difference_is_as_declared(room: Room, name: str, course_folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="conformance-open-") as folder:
-        os.chmod(folder, 0o755)
+        os.chmod(folder, 0o777)
         file = Path(folder) / "open"
         file.write_text("open to all")
-        head = f"OPEN_FILE, COURSE_FILE = {str(file)!r}, {str(course_folder / 'course.toml')!r}\n"
-        assert room.ask(head + PROBES[name]) == DIFFERENCES[name][room.mode]
+        file.chmod(0o666)
+        head = (
+            f"OPEN_FOLDER, OPEN_FILE, COURSE_FILE = {folder!r}, {str(file)!r}, {str(course_folder / 'course.toml')!r}\n"
+        )
+        assert room.ask(f"{head}{LOOK}{PROBES[name]}") == DIFFERENCES[name][room.mode]
 
 
 def test_a_signal_that_a_process_sends_itself_is_heard_as_declared(room: Room) -> None:
@@ -111,8 +156,6 @@ def test_files_over_the_limit_meet_it_as_declared(room: Room, name: str, count: 
 
 @pytest.mark.parametrize("place", HIDDEN)
 def test_files_over_the_limit_are_found_where_student_code_hides_them(walled: Room, place: str) -> None:
-    if walled.mode == USER and place == "deleted and open":
-        pytest.skip("what is deleted is counted by a mount of its own only")
     execution = walled.run(f"COUNT, SIZE, b = 100, 0, -1\n{HIDDEN[place]}{FILL}else:\n    b = 1\n")
     walled.assert_others_right(execution)
     if DIFFERENCES["more files than the limit"][walled.mode] == "refused":
