@@ -162,3 +162,53 @@ def test_files_over_the_limit_are_found_where_student_code_hides_them(walled: Ro
         assert [each.answers["b"] for each in execution.passes] == [-1, -1]
     else:
         assert "64" in walled.read_ending(execution)[1]
+
+
+UNNAMED = {
+    "deleted and open": "held.append(open('f', 'w+b'))\nheld[-1].write(block)\nheld[-1].flush()\nos.unlink('f')",
+    "never named": "held.append(os.open('.', os.O_TMPFILE | os.O_RDWR))\nos.write(held[-1], block)",
+    "deleted and mapped": """
+with open('f', 'w+b') as file:
+    file.write(block)
+    file.flush()
+    held.append(mmap.mmap(file.fileno(), 4096))
+os.unlink('f')
+""",
+    "shared memory of a device": """
+held.append(mmap.mmap(os.open('/dev/zero', os.O_RDWR), len(block)))
+held[-1][:] = block
+held[-1].madvise(mmap.MADV_DONTNEED)
+""",
+}
+CHILD = """
+import mmap, os, time
+held, block = [], bytes(2**19)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        try:
+            for _ in range(8):
+                BODY
+            open('through', 'w').close()
+            time.sleep(1000)
+        finally:
+            os._exit(0)
+    os._exit(0)
+end = time.monotonic() + 2
+while not os.path.exists('through') and time.monotonic() < end:
+    time.sleep(0.01)
+time.sleep(1)
+b = 1 if os.path.exists('through') else -1
+"""
+
+
+@pytest.mark.parametrize("kind", UNNAMED)
+def test_what_has_no_name_counts_to_the_limit_on_files(room: Room, kind: str) -> None:
+    """Also where an orphan holds it."""
+    execution = room.run(CHILD.replace("BODY", UNNAMED[kind].strip().replace("\n", "\n                ")))
+    room.assert_others_right(execution)
+    is_refused = DIFFERENCES["more bytes in files than the limit"][room.mode] == "refused"
+    if is_refused or (kind == "shared memory of a device" and DIFFERENCES["the zero device"][room.mode] == "refused"):
+        assert [each.answers["b"] for each in execution.passes] == [-1, -1]
+    else:
+        assert "2 MiB" in room.read_ending(execution)[1]

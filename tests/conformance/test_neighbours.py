@@ -17,6 +17,7 @@ import pytest
 from autograder.catalogue import fill_notebook
 from autograder.sandbox.landlock import find_version
 
+from ..escapes.attacks import read_solution
 from .open_python import open_python
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +34,7 @@ for place in {places}:
     except OSError:
         pass
 if seen:
-    raise RuntimeError("another submission can be read")
+    Wk_shared = K_shared = scores_shared = is_symmetric = None
 """
 
 
@@ -45,19 +46,21 @@ class Place:
     folder: Path
 
     def write(self, name: str, *peeked: str) -> Path:
-        """The solution in a file that everybody may read, which first tries to read these others."""
+        """The solution in a file that everybody may read; it gives wrong answers when it can read these others."""
         source = (ROOT / "solutions" / "qkv" / "qkv.ipynb").read_bytes()
         peek = PEEK.format(places=[str(self.folder / each) for each in peeked])
         file = self.folder / name
         file.parent.mkdir(exist_ok=True)
-        file.write_bytes(fill_notebook(source, {}, {"shared-key": peek}))
+        file.write_bytes(fill_notebook(source, {"shared-key": f"{read_solution(source, 'shared-key')}\n{peek}"}))
         file.chmod(0o644)
         return file
 
-    def run(self, *arguments: object, old: bool, command: str = "grade") -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, *arguments: object, old: bool, command: str = "grade", mode: str = "user"
+    ) -> "subprocess.CompletedProcess[str]":
         """A command of the autograder; `old` is as on a kernel without Landlock."""
         start = [sys.executable, str(OLD_KERNEL)] if old else []
-        options = ["--sandbox", "user", "--json"]
+        options = ["--sandbox", mode, "--json"]
         return subprocess.run(
             [*start, sys.executable, "-m", "autograder", command, *map(str, arguments), *options],
             cwd=self.course,
@@ -66,9 +69,9 @@ class Place:
             check=False,
         )
 
-    def read_scores(self, *arguments: object, old: bool) -> dict[str, float]:
+    def read_scores(self, *arguments: object, old: bool, mode: str = "user") -> dict[str, float]:
         """Scores by student; all must be graded."""
-        done = self.run(*arguments, old=old)
+        done = self.run(*arguments, old=old, mode=mode)
         assert done.returncode == 0, done.stderr
         return {each["student"]: each["score"] for each in json.loads(done.stdout)["results"]}
 
@@ -99,6 +102,7 @@ def test_submissions_that_everybody_may_read_are_closed_to_each_other_by_the_ker
     with zipfile.ZipFile(place.folder / "class.zip", "w") as archive:
         archive.write(place.folder / "ada.ipynb", "cyd.ipynb")
     assert place.read_scores(place.folder, old=False) == {"ada": 13, "bob": 13}
+    assert place.read_scores(place.folder, old=False, mode="none") == {"ada": 9, "bob": 9}
 
 
 def test_a_single_submission_that_everybody_may_read_is_graded(place: Place) -> None:
