@@ -183,22 +183,23 @@ held[-1].madvise(mmap.MADV_DONTNEED)
 CHILD = """
 import mmap, os, time
 held, block = [], bytes(2**19)
+told, telling = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         try:
             for _ in range(8):
                 BODY
-            open('through', 'w').close()
+            os.write(telling, b'through')
             time.sleep(1000)
         finally:
             os._exit(0)
     os._exit(0)
-end = time.monotonic() + 2
-while not os.path.exists('through') and time.monotonic() < end:
-    time.sleep(0.01)
-time.sleep(1)
-b = 1 if os.path.exists('through') else -1
+os.close(telling)
+b = -1
+if os.read(told, 9):
+    time.sleep(1)
+    b = 1
 """
 
 
