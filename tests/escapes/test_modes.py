@@ -1,0 +1,81 @@
+"""The corpus in the other modes of the sandbox: all of it in `user`, and in `single` what hangs on how it is built.
+
+In what an attack goes another way there, its file says (`modes`).
+"""
+
+import functools
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from autograder.course import load_course
+from autograder.sandbox.landlock import find_version
+from autograder.sandbox.modes import VARIABLE
+
+from ..conformance.open_python import open_python
+from ..soak.submissions import copy_course
+from .attacks import ESCAPED, TRIED, load_corpus
+from .claims import assert_attack_fails, assert_neighbour_is_untouched
+from .conftest import Range, open_grader
+
+ATTACKS = load_corpus()
+IN_SINGLE = """
+    harm-disk harm-inodes harm-fork-bomb harm-kill-everyone harm-limits-of-the-init harm-memory-in-many-processes
+    harm-signal-the-init leave-by-devices leave-by-identity leave-by-namespaces read-environment read-other-processes
+    stay-daemon stay-planted-files
+""".split()
+"""The init, the mounts and the limits are other ones there. Each costs the start of two interpreters."""
+MOVED = [("user", name) for name, each in ATTACKS.items() if "user" not in each.modes or not each.modes["user"].skip]
+MOVED += [("single", name) for name in IN_SINGLE]
+
+
+@pytest.fixture(scope="module", params=["user", "single"])
+def find_range(
+    request: pytest.FixtureRequest, canary: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[bool], Range]]:
+    """A range of one mode, with generous time limits or with tight ones; each is opened once."""
+    mode = request.param
+    if mode == "user" and (os.geteuid() != 0 or find_version() == 0):
+        pytest.skip("the mode user needs root, and what it promises of files needs Landlock")
+    if mode == "single" and shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed here")
+    folder = tmp_path_factory.mktemp("course")
+    folder.chmod(0o700)
+    course = load_course(copy_course(folder))
+    with ExitStack() as stack:
+        stack.enter_context(pytest.MonkeyPatch.context()).setenv(VARIABLE, mode)
+        if mode == "user":
+            stack.enter_context(open_python())
+
+        @functools.cache
+        def find_range(timed: bool) -> Range:
+            return Range(stack.enter_context(open_grader(course, timed)), secrets.token_hex(16), mode)
+
+        yield find_range
+
+
+@pytest.mark.parametrize(("find_range", "name"), MOVED, indirect=["find_range"])
+def test_an_attack_costs_its_own_exercise_at_most_in_other_modes(
+    find_range: Callable[[bool], Range],
+    name: str,
+    canary: str,
+    hidden_texts: frozenset[bytes],
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    attack = ATTACKS[name]
+    firing_range = find_range(attack.is_timed)
+    firing_range.clear()
+    attack = attack.move(firing_range.mode)
+    seen = assert_attack_fails(attack, firing_range, hidden_texts, canary)
+    assert ESCAPED not in b"".join(capfdbinary.readouterr()), "code of the student's ran in the grader itself"
+    assert TRIED in seen or not attack.tried, seen[-2000:]
+    assert_neighbour_is_untouched(firing_range)
+
+
+def test_few_attacks_are_left_out() -> None:
+    left_out = ATTACKS.keys() - {name for mode, name in MOVED if mode == "user"}
+    assert len(left_out) <= 3, left_out
