@@ -41,6 +41,7 @@ class Elsewhere(BaseModel):
 
     must: what happens there; it is said wherever something is different.
     endings, tried: as of the attack.
+    tells: how something may begin that it says it reached.
     skip: it is not run there, since what it is about is not promised, or not there.
     """
 
@@ -49,6 +50,7 @@ class Elsewhere(BaseModel):
     must: str
     endings: tuple[Ending, ...] = ()
     tried: bool | None = None
+    tells: tuple[str, ...] = ()
     skip: bool = False
 
 
@@ -82,6 +84,7 @@ class Attack(BaseModel):
     bites: str = "escaped"
     why: str = ""
     modes: dict[Literal["single", "user"], Elsewhere] = {}
+    tells: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _check_control(self) -> Self:
@@ -99,7 +102,7 @@ class Attack(BaseModel):
         if found is None:
             return self
         tried = self.tried if found.tried is None else found.tried
-        return self.model_copy(update={"endings": found.endings or self.endings, "tried": tried})
+        return self.model_copy(update={"endings": found.endings or self.endings, "tried": tried, "tells": found.tells})
 
     @property
     def is_timed(self) -> bool:

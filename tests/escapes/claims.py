@@ -35,11 +35,14 @@ def assert_attack_fails(attack: Attack, firing_range: Range, hidden: Collection[
     assert scores[attack.exercise] <= attack.earns
     assert {each.id: each.status for each in grade.exercises}[attack.exercise] in attack.endings, seen[-2000:]
 
-    assert ESCAPED not in seen, seen[seen.index(ESCAPED) :][:2000]
+    told = [
+        line.removeprefix(ESCAPED).strip().decode(errors="replace") for line in seen.splitlines() if ESCAPED in line
+    ]
+    assert not [line for line in told if not line.startswith(attack.tells or "\0")], told
     assert not [text for text in hidden if text in seen + read_feedback(grade)]
-    told = seen + read_claims(firing_range.executions)
-    assert canary.encode() not in told
-    assert firing_range.secret.encode() not in told
+    claimed = seen + read_claims(firing_range.executions)
+    assert canary.encode() not in claimed
+    assert firing_range.secret.encode() not in claimed
     assert len(seen) <= 3 * LIMITS["output_bytes"]
     assert count_outputs(firing_range.executions) <= LIMITS["output_bytes"]
 

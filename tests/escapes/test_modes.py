@@ -33,43 +33,41 @@ MOVED = [("user", name) for name, each in ATTACKS.items() if "user" not in each.
 MOVED += [("single", name) for name in IN_SINGLE]
 
 
-@pytest.fixture(scope="module", params=["user", "single"])
-def find_range(
-    request: pytest.FixtureRequest, canary: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[bool], Range]]:
-    """A range of one mode, with generous time limits or with tight ones; each is opened once."""
-    mode = request.param
-    if mode == "user" and (os.geteuid() != 0 or find_version() == 0):
-        pytest.skip("the mode user needs root, and what it promises of files needs Landlock")
-    if mode == "single" and shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap is not installed here")
+@pytest.fixture(scope="module")
+def open_range_of(canary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, bool], Range]]:
+    """A range of a mode, with generous time limits or with tight ones; each is opened once."""
     folder = tmp_path_factory.mktemp("course")
     folder.chmod(0o700)
     course = load_course(copy_course(folder))
     with ExitStack() as stack:
-        stack.enter_context(pytest.MonkeyPatch.context()).setenv(VARIABLE, mode)
-        if mode == "user":
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        if os.geteuid() == 0:
             stack.enter_context(open_python())
 
         @functools.cache
-        def find_range(timed: bool) -> Range:
+        def find_range(mode: str, timed: bool) -> Range:
+            patch.setenv(VARIABLE, mode)
             return Range(stack.enter_context(open_grader(course, timed)), secrets.token_hex(16), mode)
 
         yield find_range
 
 
-@pytest.mark.parametrize(("find_range", "name"), MOVED, indirect=["find_range"])
+@pytest.mark.parametrize(("mode", "name"), MOVED)
 def test_an_attack_costs_its_own_exercise_at_most_in_other_modes(
-    find_range: Callable[[bool], Range],
+    open_range_of: Callable[[str, bool], Range],
+    mode: str,
     name: str,
     canary: str,
     hidden_texts: frozenset[bytes],
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    attack = ATTACKS[name]
-    firing_range = find_range(attack.is_timed)
+    if mode == "user" and (os.geteuid() != 0 or find_version() == 0):
+        pytest.skip("the mode user needs root, and what it promises of files needs Landlock")
+    if mode == "single" and shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed here")
+    attack = ATTACKS[name].move(mode)
+    firing_range = open_range_of(mode, ATTACKS[name].is_timed or mode == "single")
     firing_range.clear()
-    attack = attack.move(firing_range.mode)
     seen = assert_attack_fails(attack, firing_range, hidden_texts, canary)
     assert ESCAPED not in b"".join(capfdbinary.readouterr()), "code of the student's ran in the grader itself"
     assert TRIED in seen or not attack.tried, seen[-2000:]
