@@ -46,6 +46,11 @@ def open_range_of(canary: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
         @functools.cache
         def find_range(mode: str, timed: bool) -> Range:
+            if mode == "single":
+                # What the known mistakes answer is kept with the course, and found out sooner elsewhere.
+                patch.setenv(VARIABLE, "auto")
+                with open_grader(course, timed) as grader:
+                    Range(grader, "")
             patch.setenv(VARIABLE, mode)
             return Range(stack.enter_context(open_grader(course, timed)), secrets.token_hex(16), mode)
 
