@@ -113,6 +113,7 @@ def examine_machine() -> list[Finding]:
         classify_libseccomp(find_libseccomp(), find_binding()),
         *soften(walls, faults),
         classify_limiter(),
+        classify_landlock(find_landlock()),
         *classify_modes(faults),
     ]
 
@@ -264,6 +265,22 @@ def classify_limiter() -> Finding:
 
     found, advice = describe_limiter(look_here())
     return Finding("limits", None if advice else True, found, advice)
+
+
+def find_landlock() -> int:
+    """The version of Landlock that this kernel offers, 0 for none."""
+    from autograder.sandbox.landlock import find_version
+
+    return find_version()
+
+
+def classify_landlock(version: int) -> Finding:
+    """What closes files to student code in the mode `user`, beside their permissions."""
+    if version:
+        return Finding("Landlock", True, f"version {version}, which the mode user takes")
+    return Finding(
+        "Landlock", None, "not offered by this kernel or container: in the mode user permissions alone close files"
+    )
 
 
 def try_modes() -> dict[str, str | None]:

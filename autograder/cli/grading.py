@@ -108,22 +108,21 @@ def grade(
     from autograder.intake.layouts import find_attempts, take_attempts
 
     loaded, name = choose_assignment(course, assignment)
-    found, skipped = find_attempts(paths or _default_paths(loaded), name, list_others(loaded, name), loaded.zone(name))
+    given = paths or _default_paths(loaded)
+    found, skipped = find_attempts(given, name, list_others(loaded, name), loaded.zone(name))
     sources, skipped = take_attempts(found, skipped, attempt.value)
     if not sources:
         _refuse_nothing(skipped)
     if csv is not None:
         check_writable(csv)
-    if sandbox is SandboxMode.USER:
-        from autograder.sandbox.access import check_files
-
-        check_files([source.path for source in sources], store)
     output = keep_stdout() if json else None
     began = time.monotonic()
     with (
         open_results(loaded, store, keep=not no_store) as results,
         results.exclusive(f"autograder grade, assignment {name}"),
     ):
+        if sandbox is SandboxMode.USER:
+            _check_files(loaded, name, given, sources, results, store)
         sources = _keep_names(sources, results, name)
         book = Gradebook(loaded, name, results, jobs=jobs, scheduler=scheduler, report=warn)
         # Closed before the store is, however this ends: what was graded and is not saved yet is saved then.
@@ -164,16 +163,14 @@ def regrade(
     from autograder.gradebook import Gradebook
 
     loaded, name = choose_assignment(course, assignment)
-    if sandbox is SandboxMode.USER:
-        from autograder.sandbox.access import check_files
-
-        check_files([], store)
     output = keep_stdout() if json else None
     began = time.monotonic()
     with (
         open_results(loaded, store, create=False) as results,
         results.exclusive(f"autograder regrade, assignment {name}"),
     ):
+        if sandbox is SandboxMode.USER:
+            _check_files(loaded, name, [], [], results, store)
         book = Gradebook(loaded, name, results, jobs=jobs, scheduler=scheduler, report=warn)
         left_out = book.count_unexecuted()
         size = len(results.list_submissions(name)) - left_out
@@ -209,6 +206,20 @@ def _refuse_nothing(skipped: "Sequence[Skipped]") -> NoReturn:
     """Nothing to grade is an error, and says what was found instead."""
     found = "; ".join(f"{each.path}: {each.reason}" for each in skipped[:5])
     raise UsageError(f"no submission was found there{f' ({found})' if found else ''}")
+
+
+def _check_files(
+    course: "Course", name: str, given: Sequence[Path], sources: "Sequence[Source]", results: "Store", store: str | None
+) -> None:
+    """What mode `user` wants to be closed to others is closed."""
+    from autograder.sandbox.access import check_files
+
+    stored = [
+        each.path
+        for each_name in course.assignments
+        for each in results.list_submissions(each_name, current_only=False)
+    ]
+    check_files(given, [source.path for source in sources], stored, store, course.assignment(name).preload)
 
 
 def _keep_names(sources: "Sequence[Source]", store: "Store", name: str) -> "list[Source]":

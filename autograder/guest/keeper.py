@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from . import minder, users, walls, wire
+from . import deleted, landlock, minder, users, walls, wire
 from .stage import Stage
 from .student import be_student, report_fault
 
@@ -85,12 +85,18 @@ class KeeperMaker:
                 be_student(pipes, lambda: self._enter_student(pipes, uid))
             for fd in pipes:
                 os.close(fd)
+            if stage.settings.landlock:
+                # Held until the end; see there.
+                _ = [os.open(path, os.O_PATH) for path in landlock.list_own_files(student)]
             owner = os.getuid() if uid is None else uid
             places = users.list_places() if self._own_user else [self._folder]
             disk_bytes, files = stage.settings.disk_bytes, stage.settings.files
-            code = minder.mind_student(
-                student, (signal.SIGTERM,), lambda: minder.is_full(places, disk_bytes, files, owner)
-            )
+
+            def is_over() -> bool:
+                unnamed = deleted.list_sizes(_list_descendants(os.getpid()))
+                return minder.is_full(places, disk_bytes, files, owner, unnamed)
+
+            code = minder.mind_student(student, (signal.SIGTERM,), is_over)
         except BaseException as error:
             report_fault(pipes[1], "keeper", error)
         os._exit(code if self._sweep() else wire.SWEEP_FAILED)
@@ -104,8 +110,12 @@ class KeeperMaker:
             limits = {name: value for name, value in self._stage.limits.items() if name != "RLIMIT_NPROC"}
             walls.enter_limits(pipes, limits)
         else:
+            settings = self._stage.settings
             walls.write_text("/proc/self/oom_score_adj", "1000")
-            walls.enter_student(pipes, self._stage.limits, self._stage.settings.filter, uid)
+            if settings.landlock:
+                walls.close_off()
+                landlock.confine(settings.landlock, settings.readable, self._folder)
+            walls.enter_student(pipes, self._stage.limits, settings.filter, uid)
 
     def _sweep(self, *, was_killed: bool = False) -> bool:
         """End all processes of the submission and remove its files; whether nothing is left.

@@ -76,9 +76,14 @@ def count_files(mount: str) -> int:
     return numbers.f_files - numbers.f_ffree - 1
 
 
-def is_full(places: Iterable[str], disk_bytes: int, files: int, uid: int) -> bool:
-    """Whether what a user owns in some folders is more than there may be."""
+def is_full(places: Iterable[str], disk_bytes: int, files: int, uid: int, unnamed: Iterable[int] = ()) -> bool:
+    """Whether what a user owns in some folders, and files of these sizes beside it, are more than there may be."""
     size = count = 0
+    for each in unnamed:
+        size += each
+        count += 1
+        if size > disk_bytes or count > files:
+            return True
     waiting = list(places)
     while waiting:
         try:

@@ -54,6 +54,8 @@ class Settings(msgspec.Struct, frozen=True):
 
     cells: sources of the released notebook; most submissions carry them unchanged.
     lesson: the names that an input set gives.
+    landlock: the kernel's version of it, 0 for none; mode `user` only.
+    readable: what Landlock lets student code read.
     """
 
     mode: ModeName
@@ -68,6 +70,8 @@ class Settings(msgspec.Struct, frozen=True):
     memory_bytes: int
     processes: int
     cpu_seconds: int
+    landlock: int = 0
+    readable: tuple[str, ...] = ()
 
 
 SETUP_FAILED = 125

@@ -2,12 +2,14 @@
 
 import json
 import os
+import stat
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from autograder.errors import SandboxUnavailable
+from autograder.sandbox import landlock
 from autograder.sandbox.bubblewrap import GUEST, find_python
 
 NOBODY = 59_999
@@ -16,6 +18,7 @@ NOBODY = 59_999
 _SECRETS = ("course.toml", "tests/hidden", "solutions", ".autograder", "*.csv", "submitted", ".git")
 """The history of a course holds everything that it ever held; a table holds names or marks."""
 _MOST_LOOKED_AT = 2_000
+_SUBMISSIONS = (".ipynb", ".zip")
 
 
 def require_root() -> None:
@@ -47,20 +50,65 @@ def check_access(course_folder: Path, packages: Sequence[str]) -> None:
         )
 
 
-def check_files(submissions: Iterable[Path], store: str | None) -> None:
+def check_files(
+    given: Iterable[Path], graded: Iterable[Path], stored: Iterable[str], store: str | None, preload: Iterable[str]
+) -> None:
     """`SandboxUnavailable` when submissions of others, or results, could be read by student code.
 
-    A submission that is graded alone is its own reader. store: a file or the address of a database.
+    A notebook that is graded alone is its own reader. Where the kernel has Landlock, only what lies within its
+    allow-list is looked at.
+
+    given: the files and folders that are to be graded; submissions lie in these folders and beside these files.
+    graded: the files among them that are.
+    stored: paths of submissions that the store knows, as people were shown them.
+    store: a file or the address of a database.
+    preload: modules of the course that student code can read.
     """
     require_root()
-    if store is not None and (found := find_readable([str(Path(store).resolve())])):
+    allowed = landlock.list_readable(preload) if landlock.find_version() else None
+
+    def find_exposed(paths: Iterable[str]) -> list[str]:
+        return find_readable(list(paths) if allowed is None else landlock.keep_within(paths, allowed))
+
+    if store is not None and (found := find_exposed([str(Path(store).resolve())])):
         raise SandboxUnavailable(f"{found[0]} could be read by student code in the mode user; chmod 600 {found[0]}")
-    different = sorted({str(path.resolve()) for path in submissions})
-    if len(different) > 1 and (found := find_readable(different)):
+    own = {str(path.resolve()) for path in graded}
+    others = own.union(list_neighbours(given), list_neighbours(Path(path) for path in own), find_stored(stored))
+    alone = own or others
+    if len(alone) == 1 and all(path.endswith(".ipynb") for path in alone):
+        others -= alone
+    if found := find_exposed(sorted(others)):
         raise SandboxUnavailable(
             f"{found[0]} could be read by student code of other submissions in the mode user; "
-            f"chmod 700 {os.path.commonpath(different)}"
+            f"{_advise_closing(Path(found[0]))}"
         )
+
+
+def list_neighbours(given: Iterable[Path]) -> Iterator[str]:
+    """What looks like a submission in the folders among some paths, and beside the files among them."""
+    for path in {each.resolve() for each in given}:
+        places = os.walk(path) if path.is_dir() else [(str(path.parent), [], _list_names(path.parent))]
+        for folder, _, names in places:
+            yield from (f"{folder}/{name}" for name in names if name.lower().endswith(_SUBMISSIONS))
+
+
+def _list_names(folder: Path) -> list[str]:
+    return os.listdir(folder) if folder.is_dir() else []
+
+
+def find_stored(paths: Iterable[str]) -> Iterator[str]:
+    """Those files of stored submissions that are still there; for a member of an archive it is the archive."""
+    for path in paths:
+        for place in (Path(path), *Path(path).parents):
+            if place.is_file():
+                yield str(place.resolve())
+            if place.exists():
+                break
+
+
+def _advise_closing(file: Path) -> str:
+    is_everybodys = file.parent.stat().st_mode & stat.S_IWOTH
+    return f"chmod 600 {file}" if is_everybodys else f"chmod 700 {file.parent}"
 
 
 def list_secrets(course_folder: Path) -> list[str]:

@@ -27,7 +27,8 @@ _DENIED = """
     memfd_create memfd_secret
     shmget shmat shmctl shmdt semget semop semtimedop semctl msgget msgsnd msgrcv msgctl
     mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr
-    socket bind connect listen accept accept4 setsockopt
+    socket bind connect listen accept accept4 setsockopt sendmsg sendmmsg
+    setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
     open_by_handle_at name_to_handle_at fanotify_init
     quotactl quotactl_fd acct swapon swapoff reboot syslog vhangup sethostname setdomainname
     vmsplice splice tee
@@ -37,6 +38,9 @@ _DENIED = """
     iopl ioperm modify_ldt personality lookup_dcookie nfsservctl
     landlock_create_ruleset landlock_add_rule landlock_restrict_self
 """.split()
+
+"""Among them: `sendmsg`, for a descriptor under way between two sockets is in no table in which it could be found;
+attributes of files, which are a place to leave messages on what everybody may write."""
 
 _CLONE_NAMESPACES = 0x7E020000 | 0x80
 _PR_SET_DUMPABLE = 4

@@ -11,7 +11,7 @@ from typing import Protocol, cast
 from autograder.course import Assignment
 from autograder.errors import SandboxError, SandboxUnavailable
 from autograder.guest import wire
-from autograder.sandbox import notices
+from autograder.sandbox import landlock, notices
 from autograder.sandbox.access import check_access
 from autograder.sandbox.behind import Walled, can_disable_userns
 from autograder.sandbox.bubblewrap import (
@@ -82,6 +82,8 @@ def start_server(
             memory_bytes=limits.memory_bytes,
             processes=limits.processes,
             cpu_seconds=int(limits.cpu_seconds),
+            landlock=landlock.find_version() if mode is SandboxMode.USER else 0,
+            readable=landlock.list_readable(assignment.preload) if mode is SandboxMode.USER else (),
         )
 
     if mode is SandboxMode.SINGLE:

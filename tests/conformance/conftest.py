@@ -6,20 +6,22 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
 
 from autograder.course import Assignment, Exercise, Limits
 from autograder.records import Cell, Ending, Execution, Program
+from autograder.sandbox import landlock
 from autograder.sandbox.modes import SandboxMode
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import Budget, build_budget
 
-from .differences import MODES, NONE, USER
+from .differences import BARE_USER, MODES, NONE, USER, USERS
 from .open_python import open_python
 
 LIMITS = Limits(
@@ -47,17 +49,23 @@ def build_assignment() -> Assignment:
     return Assignment(title="conformance", seeds=(1, 2), exercises=exercises, limits=LIMITS)
 
 
+def lend_kernel(mode: str) -> AbstractContextManager[object]:
+    """The kernel as it is, or for sessions that are opened meanwhile one that knows nothing of Landlock."""
+    return patch.object(landlock, "find_version", lambda: 0) if mode == BARE_USER else nullcontext()
+
+
 class Room:
     """A session of one mode, and the course that it must keep to itself."""
 
     def __init__(self, mode: str, folder: Path) -> None:
         self.mode = mode
+        self.sandbox = SandboxMode(USER if mode in USERS else mode)
         self.folder = folder
         self.assignment = build_assignment()
         self.session = self.open_session()
 
     def open_session(self) -> Session:
-        return Session(self.folder, self.assignment, mode=SandboxMode(self.mode))
+        return Session(self.folder, self.assignment, mode=self.sandbox)
 
     def run(self, code: str, session: Session | None = None, budget: Budget | None = None) -> Execution:
         """A submission whose second exercise holds this code."""
@@ -87,9 +95,11 @@ class Room:
 @pytest.fixture(scope="session", params=MODES)
 def mode(request: pytest.FixtureRequest) -> str:
     name: str = request.param
-    if name == USER and os.geteuid() != 0:
+    if name in USERS and os.geteuid() != 0:
         pytest.skip("only root can make a user for each submission")
-    if name not in (NONE, USER) and shutil.which("bwrap") is None:
+    if name == USER and landlock.find_version() == 0:
+        pytest.skip("this kernel has no Landlock")
+    if name not in (NONE, *USERS) and shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed here")
     return name
 
@@ -124,7 +134,8 @@ def course_folder() -> Iterator[Path]:
 def room(mode: str, course_folder: Path, canary: str) -> Iterator[Room]:
     """Opened once for each mode."""
     with ExitStack() as stack:
-        if mode == USER:
+        stack.enter_context(lend_kernel(mode))
+        if mode in USERS:
             stack.enter_context(open_python())
         room = Room(mode, course_folder)
         stack.enter_context(room.session)

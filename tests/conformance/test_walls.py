@@ -26,8 +26,12 @@ for top in FOLDERS:
         pass
 if CANARY.encode() in b''.join(f'{name}={value}'.encode() for name, value in os.environ.items()):
     told.append('environment')
-for name in os.listdir('/proc'):
-    if name.isdigit() and int(name) != os.getpid():
+try:
+    names = [name for name in os.listdir('/proc') if name.isdigit()]
+except OSError:
+    names = map(str, range(1, os.getpid() + 100))
+for name in names:
+    if int(name) != os.getpid():
         for what in ('environ', 'mem', 'maps', 'fd', 'cwd', 'root', 'auxv', 'syscall', 'stack', 'io'):
             path = f'/proc/{name}/{what}'
             try:
@@ -66,9 +70,11 @@ tries('unshare', libc.unshare, 0x10000000)
 tries('mount', libc.mount, b'none', b'/tmp', b'tmpfs', 0, None)
 tries('ptrace', libc.ptrace, 16, os.getppid(), 0, 0)
 tries('dumpable', libc.prctl, 4, 1, 0, 0, 0)
-if os.path.exists(PROGRAM):
+try:
     said = subprocess.run([PROGRAM, '-u'], capture_output=True, text=True).stdout.strip()
-    told += ['setuid program'] * (said == '0')
+except OSError:
+    said = ''
+told += ['setuid program'] * (said == '0')
 """
 
 SOCKETS = """

@@ -36,6 +36,24 @@ ROOMY = {"cell_wall_seconds": 12.0, "cell_cpu_seconds": 6.0, "wall_seconds": 60.
 """For attacks that something else than a time limit must end; on a slow machine they may need their time."""
 
 
+class Elsewhere(BaseModel):
+    """What is different for an attack in another mode of the sandbox than `nested`.
+
+    must: what happens there; it is said wherever something is different.
+    endings, tried: as of the attack.
+    tells: how something may begin that it says it reached.
+    skip: it is not run there, since what it is about is not promised, or not there.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    must: str
+    endings: tuple[Ending, ...] = ()
+    tried: bool | None = None
+    tells: tuple[str, ...] = ()
+    skip: bool = False
+
+
 class Attack(BaseModel):
     """One file of the corpus.
 
@@ -48,6 +66,7 @@ class Attack(BaseModel):
         that looks at the student's own objects, `trusting-host` a host that believes the real runner,
         `impossible` nowhere, and `why` says why.
     bites: what it does there, in a word of `controls.find_bites`.
+    modes: what is different in other modes of the sandbox.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -64,6 +83,8 @@ class Attack(BaseModel):
     lift: dict[str, int | float] = {}
     bites: str = "escaped"
     why: str = ""
+    modes: dict[Literal["single", "user"], Elsewhere] = {}
+    tells: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _check_control(self) -> Self:
@@ -74,6 +95,14 @@ class Attack(BaseModel):
         if bool(self.why) != (self.control == "impossible"):
             raise ValueError("a control that is impossible has a reason, and no other has")
         return self
+
+    def move(self, mode: str) -> "Attack":
+        """The attack as it is in a mode."""
+        found = self.modes.get(mode)  # type: ignore[call-overload]
+        if found is None:
+            return self
+        tried = self.tried if found.tried is None else found.tried
+        return self.model_copy(update={"endings": found.endings or self.endings, "tried": tried, "tells": found.tells})
 
     @property
     def is_timed(self) -> bool:

@@ -27,8 +27,9 @@ WITNESS = Path(__file__).with_name("witness.py").read_text(encoding="utf-8")
 class Range:
     """One grader, and all that an outsider can watch while it works."""
 
-    def __init__(self, grader: Grader, secret: str) -> None:
+    def __init__(self, grader: Grader, secret: str, mode: str = "nested") -> None:
         self.grader = grader
+        self.mode = mode
         self.secret = secret
         self.source = grader.course.solution_notebook(ASSIGNMENT).read_bytes()
         self.executions: list[Execution] = []
@@ -107,6 +108,14 @@ def hidden_texts(course: Course) -> frozenset[bytes]:
     return frozenset(found)
 
 
+def open_grader(course: Course, timed: bool) -> Grader:
+    """A grader with small limits; its times are tight, or generous."""
+    assignment = course.assignment(ASSIGNMENT)
+    limits = assignment.limits.model_copy(update=LIMITS if timed else LIMITS | ROOMY)
+    changed = {ASSIGNMENT: assignment.model_copy(update={"limits": limits})}
+    return Grader(course.model_copy(update={"assignments": changed}), ASSIGNMENT)
+
+
 @pytest.fixture(scope="session")
 def open_range(course: Course, canary: str) -> Iterator[Callable[[bool], Range]]:
     """A range, with generous time limits or with tight ones; each is opened once."""
@@ -114,10 +123,6 @@ def open_range(course: Course, canary: str) -> Iterator[Callable[[bool], Range]]
 
         @functools.cache
         def find_range(timed: bool) -> Range:
-            assignment = course.assignment(ASSIGNMENT)
-            limits = assignment.limits.model_copy(update=LIMITS if timed else LIMITS | ROOMY)
-            changed = {ASSIGNMENT: assignment.model_copy(update={"limits": limits})}
-            grader = stack.enter_context(Grader(course.model_copy(update={"assignments": changed}), ASSIGNMENT))
-            return Range(grader, secrets.token_hex(16))
+            return Range(stack.enter_context(open_grader(course, timed)), secrets.token_hex(16))
 
         yield find_range

@@ -17,6 +17,14 @@ def tried():
     print("TRI" + "ED", flush=True)
 
 
+def list_processes():
+    """Numbers of processes: those that are listed, or where nothing is, those that may be."""
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return list(range(1, os.getpid() + 50))
+
+
 def find_above(*names):
     """Local variables of whoever called, from the nearest frame that has them."""
     found = {}

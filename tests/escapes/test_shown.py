@@ -12,16 +12,19 @@ import pty
 import re
 import subprocess
 import sys
+import tomllib
 import unicodedata
 import zipfile
 from pathlib import Path
+from typing import Self
 
 import pytest
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from autograder.catalogue import fill_notebook
 from autograder.course import Course
 
-from .attacks import ASSIGNMENT, ROOT
+from .attacks import ASSIGNMENT, CORPUS, ROOT
 
 ANSI = "\x1b[31m\x1b]0;owned\x07\x1b]8;;http:e.invalid\x07\x9b2J\x08\x7f"
 HIDDEN = "\u202elive\u2066\u200b\u200c\u2028\ufeff\u00ad\U000e0041"
@@ -31,50 +34,47 @@ ACTIVE = (
     "<style>*{display:none}</style>[a](javascript:alert(1))![](http://e.invalid/b.png)"
 )
 HOSTILE = f"{ANSI}{HIDDEN}{MARKUP}{ACTIVE}"
-LONG = 100_000
-
-NAMES = [
-    *("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", " =1", 'a;=1+1;"', "x,=1"),
-    *("\x1b[2J\x1b[31mred", "\x9b31m", "bell\x07", "two\nlines", "back\x08\x08", "\u202egnp.", "\u2066in"),
-    *("ze\u200bro", "zero", "e" + "\u0301" * 60, "n" * 240, "\u0645\u06cc\u200c\u0646"),
-    *("[bold red]loud", "[link=x]y[", "<script>alert(1)<", "<img src=x>"),
-]  # fmt: skip
-
-PLAYED = {
-    "answers": f"""
-BAD = {HOSTILE!r}
-Wk_shared = type(BAD[:60], (), {{"__repr__": lambda self: BAD}})()
-K_shared = BAD
-scores_shared = [BAD]
-is_symmetric = BAD * {LONG // 100}
-""",
-    "exceptions": f"""
-BAD = {HOSTILE!r}
 
 
-class Bad(Exception):
-    __str__ = __repr__ = lambda self: BAD
+class Shown(BaseModel):
+    """A file of `corpus/shown/`: code that plays with what is shown, with `BAD` for all of the above, or names.
+
+    tries, must: as of an attack.
+    names: stems of notebooks. folders: names of students in a tree. members: of an archive. In the last two ANSI,
+        MARKUP, HIDDEN and LONG stand for what is above.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tries: str
+    must: str
+    code: str = ""
+    names: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if not (self.code or self.names or self.folders or self.members):
+            raise ValueError("it shows nothing")
+        return self
 
 
-Bad.__name__ = Bad.__qualname__ = BAD[:150]
-error = Bad(BAD)
-error.add_note(BAD)
-raise error from Bad(BAD)
-""",
-    "names": f"raise NameError({f'name {HOSTILE!r} is not defined'!r})",
-    "outputs": f"""
-from IPython.display import HTML, SVG, Javascript, Markdown, display
-
-BAD = {HOSTILE!r}
-print(BAD)
-sys = __import__("sys")
-print(BAD * 100, file=sys.stderr)
-for kind in (HTML, Markdown, Javascript):
-    display(kind(BAD))
-display({{"text/html": BAD, BAD: BAD}}, raw=True)
-1 / 0
-""",
+SHOWN = {
+    file.stem: Shown.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+    for file in sorted((CORPUS / "shown").glob("*.toml"))
 }
+NAMES = [name for each in SHOWN.values() for name in each.names]
+PLAYED = {name: f"BAD = {HOSTILE!r}\n{each.code}" for name, each in SHOWN.items() if each.code}
+FOLDERS = [name for each in SHOWN.values() for name in each.folders]
+MEMBERS = [name for each in SHOWN.values() for name in each.members]
+
+
+def spell(name: str) -> str:
+    """A name with what its words stand for."""
+    for word, text in (("ANSI", ANSI), ("MARKUP", MARKUP), ("HIDDEN", HIDDEN), ("LONG", "n" * 60_000)):
+        name = name.replace(word, text)
+    return name
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[bytes]:
@@ -97,18 +97,19 @@ def hostile_folder(course: Course, tmp_path_factory: pytest.TempPathFactory) -> 
         (folder / f"{name}.ipynb").write_text("no notebook")
         (folder / f"{name[:100]}.txt").touch()
     Path(os.fsdecode(os.fsencode(folder) + b"/\xff\x1b[31m.ipynb")).write_text("no notebook")
-    tree = folder / f"{ANSI}{MARKUP}".replace("/", "|") / ASSIGNMENT
-    tree.mkdir(parents=True)
-    (tree / "x\x1b]0;\x07.ipynb").write_text("no notebook")
+    for name in FOLDERS:
+        tree = folder / spell(name).replace("/", "|") / ASSIGNMENT
+        tree.mkdir(parents=True)
+        (tree / "x\x1b]0;\x07.ipynb").write_text("no notebook")
     for name, code in PLAYED.items():
         notebook = json.loads(fill_notebook(source, {"shared-key": code}))
         notebook["metadata"]["kernelspec"] = {"name": HOSTILE, "display_name": HOSTILE, "language": HOSTILE}
         notebook["cells"].append({"cell_type": HOSTILE, "id": HOSTILE, "source": HOSTILE, "metadata": {HOSTILE: 1}})
         notebook["cells"].append({"cell_type": "markdown", "id": "md", "source": HOSTILE, "metadata": {}})
-        (folder / f"played {name}.ipynb").write_text(json.dumps(notebook))
+        (folder / f"{name}.ipynb").write_text(json.dumps(notebook))
     with zipfile.ZipFile(folder / "names.zip", "w") as archive:
-        archive.writestr(f"{ANSI}{MARKUP}/{HIDDEN}.ipynb", "no notebook")
-        archive.writestr("n" * 60_000 + ".ipynb", "no notebook")
+        for name in MEMBERS:
+            archive.writestr(spell(name), "no notebook")
     return folder
 
 
@@ -171,7 +172,9 @@ def test_markup_is_shown_as_it_was_written(graded) -> None:
 def test_each_submission_is_one_row_and_no_cell_is_a_formula(graded) -> None:
     _, text = graded
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert len(rows) == len(NAMES) + len(PLAYED) + 4 - 1  # of the archive's two, one has a name too long to be read
+    assert (
+        len(rows) == len(NAMES) + len(PLAYED) + len(FOLDERS) + len(MEMBERS) + 1 - 1
+    )  # of the archive's, one has a name too long to be read
     assert len(text.splitlines()) == len(rows) + 1
     assert find_unshown(text.replace("\r\n", "\n")) == []
     for row in rows:
@@ -192,7 +195,7 @@ def test_the_document_is_valid_and_steers_nothing(hostile_folder: Path) -> None:
     done = run(*list_paths(hostile_folder), "--json")
     assert find_unshown(done.stdout.decode()) == []
     document = json.loads(done.stdout)
-    played = {each["student"]: each for each in document["results"] if each["student"].startswith("played ")}
+    played = {each["student"]: each for each in document["results"] if each["student"].startswith("played-")}
     assert {each["status"] for each in played.values()} == {"graded"}
     for each in played.values():
         scores = {exercise["id"]: exercise["score"] for exercise in each["exercises"]}

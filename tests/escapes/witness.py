@@ -3,29 +3,46 @@
 import json
 import os
 
+OWN = os.environ.get("TMPDIR", "/tmp")
+USUAL = {"/", "/tmp", "/var/tmp", "/run/lock", "/dev", "/dev/shm", "/dev/mqueue", "/etc", "/grader", "/packages"}
+
 
 def list_open_folders():
-    """Mount points other than the own /tmp where a file can be made."""
+    """Mount points and usual places other than the own folder where a file can be made."""
     found = []
-    with open("/proc/self/mountinfo", encoding="utf-8") as table:
-        points = {line.split()[4] for line in table}
-    for point in sorted(points | {"/", "/dev", "/etc", "/grader", "/packages"}):
+    points = set(USUAL)
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8") as table:
+            points |= {line.split()[4] for line in table}
+    except OSError:
+        pass
+    for point in sorted(points):
         try:
             os.close(os.open(f"{point}/planted-by-witness", os.O_CREAT | os.O_WRONLY))
             os.unlink(f"{point}/planted-by-witness")
         except OSError:
             continue
-        found.append(point)
-    return [point for point in found if point != "/tmp"]
+        if os.path.realpath(point) != OWN:
+            found.append(point)
+    return found
 
 
+def look_into(folder):
+    """What is in a folder; None where it may not be looked into."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return None
+
+
+numbers = look_into("/proc")
 print(
     "WITNESS",
     json.dumps(
         {
-            "tmp": os.listdir("/tmp"),
-            "shm": os.listdir("/dev/shm"),
-            "processes": len([name for name in os.listdir("/proc") if name.isdigit()]),
+            "tmp": look_into(OWN),
+            "shm": look_into("/dev/shm"),
+            "processes": numbers and len([name for name in numbers if name.isdigit()]),
             "open folders": list_open_folders(),
             "environment": sorted(name for name in os.environ if "CANARY" in name),
         }

@@ -245,3 +245,15 @@ def test_findings_have_names_of_their_own_and_advice_where_something_is_wrong() 
     assert len(set(names)) == len(names)
     assert all(finding.advice for finding in findings if finding.ok is False)
     assert {"operating system", "kernel", "Python", "bubblewrap", "trial: bubblewrap"} <= set(names)
+
+
+@pytest.mark.parametrize(("version", "ok"), [(7, True), (1, True), (0, None)])
+def test_landlock_is_told_of_and_is_no_hindrance_where_it_is_not(version: int, ok: bool | None) -> None:
+    finding = doctor.classify_landlock(version)
+    assert finding.ok is ok
+    assert "mode user" in finding.found
+
+
+def test_landlock_of_this_kernel_is_found() -> None:
+    version = doctor.find_landlock()
+    assert doctor.classify_landlock(version) in doctor.examine_machine()
