@@ -33,6 +33,9 @@ _MAX_NAME_CHARS = 4096
 """Linux's own limit on a path."""
 # Python unpacks the other methods without a limit on what comes out.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_LAST_RECORD = struct.Struct("<4s4H2LH")
+_COUNTED_ELSEWHERE = 0xFFFF
+"""In the larger record that an archive of very many members has before it."""
 _UTF8_NAME = 0x800
 _WINDOWS = 0
 """What a zip archive calls the system that it was made on."""
@@ -65,6 +68,7 @@ def list_archive(path: Path) -> list[File]:
     with _BoundedFile(io.FileIO(path)) as file:
         try:
             with zipfile.ZipFile(file) as archive:
+                _check_count(archive, file)
                 members = [info for info in archive.infolist() if not info.is_dir() or info.file_size]
         except _BROKEN as error:
             raise NotebookError(
@@ -81,6 +85,15 @@ def list_archive(path: Path) -> list[File]:
         files.append(_describe_member(path, info, doubled=left[info.filename] > 0, windows=windows))
     sizes = {info.filename: info.file_size for info in members}
     return sorted(_ration(files, sizes), key=lambda file: (file.folders, file.name))
+
+
+def _check_count(archive: zipfile.ZipFile, file: io.BufferedReader) -> None:
+    """`NotebookError` when the list breaks off before all members that the archive's last record counts."""
+    file.seek(-_LAST_RECORD.size - len(archive.comment), os.SEEK_END)
+    signature, _, _, _, counted, *_ = _LAST_RECORD.unpack(file.read(_LAST_RECORD.size))
+    # Something may be appended to the archive, and then this is not the record.
+    if signature == b"PK\5\6" and counted not in (_COUNTED_ELSEWHERE, len(archive.infolist()) % 2**16):
+        raise NotebookError("The archive's list of members is damaged; download it again.")
 
 
 def read_member(path: Path, member: str) -> bytes:

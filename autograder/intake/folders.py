@@ -8,6 +8,10 @@ from pathlib import Path
 from autograder.errors import NotebookError, UsageError
 from autograder.intake.files import JUNK_FOLDERS, MAX_FILE_BYTES, TOO_LARGE, File, classify_name, make_showable
 
+# Without O_NONBLOCK, opening a named pipe would wait for ever. What was no link when it was listed may be one now, to a
+# file that only the grader may read.
+_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+
 
 def list_folder(root: Path) -> Iterator[File]:
     """Every file below a folder, sorted by folder and name. Links are listed, never followed.
@@ -49,14 +53,13 @@ def _read_mode(entry: os.DirEntry[str]) -> int:
 
 def read_beginning(path: Path, most: int) -> bytes:
     """The first bytes of a regular file; no bytes of anything else. `OSError` when it cannot be read."""
-    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+    with open(os.open(path, _READING), "rb") as file:
         return file.read(most) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
 
 
 def read_file(path: Path) -> bytes:
     """The bytes of a regular file. `NotebookError` when it is none or too large, `OSError` when it cannot be read."""
-    # Without O_NONBLOCK, opening a named pipe would wait for ever.
-    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+    with open(os.open(path, _READING), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise NotebookError("This is not a regular file; ask the student for the notebook file (.ipynb).")
         data = file.read(MAX_FILE_BYTES + 1)

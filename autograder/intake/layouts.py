@@ -130,7 +130,9 @@ def _find_at(
     skip, _ = classify_name(path.name, (), mode)
     if skip:
         return [], [Skipped(shown, skip)]
-    return [Attempts((Source(make_showable(path.stem), path, shown),), shown)], []
+    # A link that a person names is followed, here and once; one that takes a file's place later is not.
+    target = Path(os.path.realpath(path)) if path.is_symlink() else path
+    return [Attempts((Source(make_showable(path.stem), target, shown),), shown)], []
 
 
 def _read_told(files: Sequence[File], zone: tzinfo | None) -> Told:

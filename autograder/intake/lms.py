@@ -91,8 +91,11 @@ def recognise_files(
             {place: said for place in places if (said := read(files[place][1], folders)) is not None}
             for read in _READERS
         ]
-        for place, handed in max(readings, key=_weigh_reading).items():
-            found[place] = handed
+        best = max(readings, key=_weigh_reading)
+        # One among many that have names of their own is such a name, too.
+        if 2 * len(best) >= len(places):
+            for place, handed in best.items():
+                found[place] = handed
     return found
 
 

@@ -235,6 +235,19 @@ def test_what_is_no_archive_is_one_ungraded_submission(tmp_path: Path) -> None:
         find_submissions([tmp_path / "gone.zip"], "qkv")
 
 
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_a_list_of_members_that_breaks_off_loses_nobody_silently(tmp_path: Path, kept: int) -> None:
+    path = make_zip(tmp_path / "c.zip", *((f"{name}.ipynb", b"1") for name in "abc"))
+    content = bytearray(path.read_bytes())
+    size = int.from_bytes(content[-10:-6], "little")
+    content[-10:-6] = (size * kept // 3).to_bytes(4, "little")
+    content[-6:-2] = (int.from_bytes(content[-6:-2], "little") + size - size * kept // 3).to_bytes(4, "little")
+    path.write_bytes(content)
+    [source], skipped = find_submissions([path], "qkv")
+    assert skipped == []
+    assert "download it again" in complain(source)
+
+
 def test_an_archive_that_changed_since_it_was_listed_is_said_to_have(tmp_path: Path) -> None:
     path = make_zip(tmp_path / "c.zip", ("a.ipynb", b"1"))
     students, _ = find(path)

@@ -334,3 +334,14 @@ def test_names_that_differ_in_spaces_alone_are_told_apart_and_survive_a_table(tm
     write_csv(table, load_course(Path(__file__).parents[2]).assignment("qkv"), results)
     sheet = parse_sheet(table.getvalue().encode(), {"student": ()}, ["student"])
     assert [row.fields["student"] for row in sheet.rows] == list(students)
+
+
+def test_a_link_that_takes_a_files_place_after_it_was_found_is_not_read(tmp_path: Path) -> None:
+    write_files(tmp_path, "in/mal.ipynb", "secret.ipynb")
+    [source], _ = find_submissions([tmp_path / "in"], "qkv")
+    (tmp_path / "in/mal.ipynb").unlink()
+    (tmp_path / "in/mal.ipynb").symlink_to(tmp_path / "secret.ipynb")
+    with pytest.raises(NotebookError, match="cannot be read"):
+        read_submission(source)
+    [named], _ = find_submissions([tmp_path / "in/mal.ipynb"], "qkv")
+    assert (named.student, read_submission(named).data) == ("mal", b"content of secret.ipynb")

@@ -522,3 +522,8 @@ def test_what_students_call_as_an_lms_calls_its_lists_is_not_read(tmp_path: Path
     monkeypatch.setattr(layouts, "read_beginning", lambda path, most: read.append((path.parent.name, most)) or b"")
     assert "ada" in find(folder)
     assert read == [("qkv", 200)]
+
+
+def test_one_file_named_as_an_lms_names_files_among_others_takes_nobodys_name(tmp_path: Path) -> None:
+    students = find(make_zip(tmp_path, "ada.ipynb", "bo.ipynb", "ada_11_1001_qkv.ipynb"))
+    assert set(students) == {"ada", "bo", "ada_11_1001_qkv"}
