@@ -4,9 +4,14 @@ A worker refuses what it would do otherwise than here: its digests of the enviro
 those of the machine that asks. Needs the extra `cluster`.
 """
 
+import contextlib
+import fcntl
 import io
+import os
+import shutil
 import tempfile
 import threading
+import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -32,6 +37,8 @@ Report = Callable[[str], None]
 _IN_FLIGHT = 8
 """Items handed out for each worker: enough that none waits for the network."""
 _CONNECT_SECONDS = 10
+_PREFIX, _YOUNG_SECONDS = "autograder-course-", 60
+"""Of folders that hold the course's files on a worker's machine."""
 _MOST_LOST = 3
 """How often the course's files may be lost with a worker under one item before it is the item's fault."""
 
@@ -201,7 +208,10 @@ class _Seat:
     def __init__(self, bundle: Bundle) -> None:
         self.digest = bundle.digest
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="autograder")
-        self.folder = tempfile.TemporaryDirectory(prefix="autograder-course-")
+        _sweep_stale()
+        self.folder = tempfile.TemporaryDirectory(prefix=_PREFIX)
+        self._hold = os.open(self.folder.name, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(self._hold, fcntl.LOCK_EX)
         self.reason = ""
         try:
             self.thread.submit(self._open, bundle).result()
@@ -231,6 +241,22 @@ class _Seat:
             self.thread.submit(self.grader.__exit__, None, None, None).result()
         self.thread.shutdown()
         self.folder.cleanup()
+        os.close(self._hold)
+
+
+def _sweep_stale() -> None:
+    """Remove the course's files that workers which were killed left here; whoever lives holds a lock on its own."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                found = os.fstat(folder)
+                # Between being made and being locked it is young.
+                if found.st_uid == os.getuid() and time.time() - found.st_mtime > _YOUNG_SECONDS:
+                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(path)
+            finally:
+                os.close(folder)
 
 
 _seats: dict[str, _Seat] = {}
