@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
 from itertools import islice
 from multiprocessing import active_children, get_context
 from multiprocessing.util import Finalize
@@ -57,10 +56,7 @@ def run_all(
         return
     jobs = jobs or count_cores()
     if isinstance(items, Sized):
-        jobs = min(jobs, len(items))
-    if jobs <= 1:
-        yield from _run_here(course, assignment, work, items, eager)
-        return
+        jobs = max(1, min(jobs, len(items)))
     waiting = _Waiting(items)
     while waiting:
         suspects: list[Item] = []
@@ -92,16 +88,6 @@ class _Waiting(Generic[Item]):
     def put_back(self, item: Item) -> None:
         """It was taken and nobody has worked on it."""
         self._back.append(item)
-
-
-def _run_here(
-    course: Course, assignment: str, work: Work[Item, Result], items: Iterable[Item], eager: bool
-) -> Iterator[tuple[Item, Result]]:
-    with ExitStack() as stack:
-        grader: Grader | None = None
-        for item in items:
-            grader = grader or stack.enter_context(Grader(course, assignment, eager=eager))
-            yield item, work(grader, item)
 
 
 def _run_in_pool(

@@ -1,5 +1,6 @@
 """`course.toml` -> `Course`. Every error names the file, the key and what was expected."""
 
+import functools
 import re
 import tomllib
 from datetime import tzinfo
@@ -185,6 +186,7 @@ class Course(_CourseFile):
         return self.folder / "tests" / "hidden" / name
 
 
+@functools.cache
 def shape_symbols(kind: str) -> tuple[str, ...] | None:
     """`"(B, T, 6)"` -> `("B", "T", "6")`; None when the kind is not a shape."""
     match = _SHAPE.match(kind)

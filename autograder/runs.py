@@ -78,7 +78,7 @@ class Runs:
         whole = self._assignment.limits.cell_cpu_seconds
         # An endless loop is not paid for twice.
         again = any(cells[cell].exercises for cell in sure)
-        self._left.cell_cpu = max(0.5, whole / 4) if again else whole
+        self._left.cell_cpu = max(0.5, whole / 8) if again else whole
         self.made[exercise] = self._spend_share(exercise, others)
         return self.made[exercise]
 

@@ -61,12 +61,12 @@ class Plan(msgspec.Struct, frozen=True):
     stages: int = 200
     scaling: tuple[int, ...] = (100, 1000, 10_000)
     workers: int = 200
-    regrade: int = 1000
+    regrade: tuple[int, int] = (200, 3000)
     loops: tuple[int, int] = (200, 20)
     repeats: int = 3
 
 
-QUICK = Plan(Sizes(4, 24, 1, 2, 1), stages=12, scaling=(10, 40), workers=24, regrade=24, loops=(20, 2), repeats=1)
+QUICK = Plan(Sizes(4, 24, 1, 2, 1), stages=12, scaling=(10, 40), workers=24, regrade=(12, 24), loops=(20, 2), repeats=1)
 
 
 def compare(bench: Bench, plan: Plan) -> str:
@@ -109,7 +109,7 @@ def count_workers(bench: Bench, plan: Plan) -> str:
 
 def regrade(bench: Bench, plan: Plan) -> str:
     """Stored answers marked again."""
-    return report.build_regrade(measure_regrade(bench, plan.regrade))
+    return report.build_regrade(list(measure_regrade(bench, plan.regrade)))
 
 
 def loop(bench: Bench, plan: Plan) -> str:

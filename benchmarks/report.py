@@ -77,18 +77,31 @@ def build_workers(size: int, seconds: dict[int, float]) -> str:
     return build_table((f"workers, {size} submissions", "wall s", "wall ms each", "times as fast"), rows)
 
 
-def build_regrade(result: Regrade) -> str:
+def build_regrade(results: Sequence[Regrade]) -> str:
+    """A table for each size, and one for what one more submission costs between the first and the last."""
     labels = ("graded", "the same command again", "marked again after a test changed")
-    rows = [
-        (
-            label,
-            f"{cost.wall_seconds:.2f}",
-            f"{cost.cpu_seconds:.2f}",
-            f"{result.graded.wall_seconds / cost.wall_seconds:.1f}",
-        )
-        for label, cost in zip(labels, (result.graded, result.unchanged, result.regraded), strict=True)
+    tables = []
+    for result in results:
+        costs = [(cost.wall_seconds, cost.cpu_seconds) for cost in (result.graded, result.unchanged, result.regraded)]
+        tables.append(_build_times(f"{result.size:,} submissions", "s", labels, costs))
+    small, large = results[0], results[-1]
+    pairs = ((small.graded, large.graded), (small.unchanged, large.unchanged), (small.regraded, large.regraded))
+    more = (large.size - small.size) / 1000
+    each = [
+        ((after.wall_seconds - before.wall_seconds) / more, (after.cpu_seconds - before.cpu_seconds) / more)
+        for before, after in pairs
     ]
-    return build_table((f"{result.size:,} submissions", "wall s", "CPU s", "times as fast"), rows)
+    return "\n\n".join([*tables, _build_times("one more submission", "ms", labels, each)])
+
+
+def _build_times(title: str, unit: str, labels: Sequence[str], costs: Sequence[tuple[float, float]]) -> str:
+    """Wall and processor time, and how many times as much the first one takes."""
+    (first_wall, first_cpu), *_ = costs
+    rows = [
+        (label, f"{wall:.2f}", f"{first_wall / wall:.1f}", f"{cpu:.2f}", f"{first_cpu / cpu:.1f}")
+        for label, (wall, cpu) in zip(labels, costs, strict=True)
+    ]
+    return build_table((title, f"wall {unit}", "times as fast", f"CPU {unit}", "times less"), rows)
 
 
 def build_loops(size: int, loops: int, costs: tuple[Cost, Cost], limit: float, workers: int) -> str:

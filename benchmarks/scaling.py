@@ -78,9 +78,10 @@ class Regrade(msgspec.Struct, frozen=True):
     regraded: Cost
 
 
-def measure_regrade(bench: Bench, size: int) -> Regrade:
-    """A class graded, the same command once more, and stored answers marked again."""
-    course, submitted = bench.make_course(), bench.make_class(size)
-    graded = grade_class(course, bench.assignment, submitted)
-    unchanged = grade_class(course, bench.assignment, submitted)
-    return Regrade(size, graded, unchanged, regrade_class(course, bench.assignment))
+def measure_regrade(bench: Bench, sizes: Sequence[int]) -> Iterator[Regrade]:
+    """Classes graded, the same command once more, and stored answers marked again."""
+    for size in sizes:
+        course, submitted = bench.make_course(), bench.make_class(size)
+        graded = grade_class(course, bench.assignment, submitted)
+        unchanged = grade_class(course, bench.assignment, submitted)
+        yield Regrade(size, graded, unchanged, regrade_class(course, bench.assignment))

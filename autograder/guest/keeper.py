@@ -62,7 +62,7 @@ class KeeperMaker:
             self._keep(pipes)
         return pid, os.pidfd_open(pid)
 
-    def finish(self, status: int) -> None:
+    def finish(self, status: int) -> int:
         """A keeper that was killed leaves its work to the server."""
         if os.WIFSIGNALED(status):
             self._sweep(was_killed=True)
@@ -70,6 +70,7 @@ class KeeperMaker:
         minder.reap(0)
         if self._lease is not None:
             self._lease.release()
+        return status
 
     def _keep(self, pipes: tuple[int, int]) -> NoReturn:
         stage, uid = self._stage, self._lease.uid if self._lease is not None else None

@@ -40,14 +40,6 @@ def mind_student(student: int, stop: Sequence[signal.Signals], is_over: Callable
             look = time.monotonic() + _POLL_SECONDS
 
 
-def wait_for_student(student: int) -> int:
-    """The same where namespaces keep the limits: 0, 1 or 64 + n."""
-    while True:
-        pid, status = os.waitpid(-1, 0)
-        if pid == student:
-            return _build_code(status)
-
-
 def reap(student: int) -> int | None:
     """Take leave of all children that have ended; the code for the student's process when it is one of them."""
     code = None

@@ -1,11 +1,14 @@
-"""Mode `nested`: the fork server is behind one bubblewrap, each submission in namespaces of its own."""
+"""Mode `nested`: the fork server is behind one bubblewrap, each submission in namespaces of its own.
+
+The student's process is itself the init of these namespaces: a process above it would cost as much as the submission's
+own code, and would be one more that student code could look at.
+"""
 
 import os
-from typing import NoReturn
 
-from . import minder, walls, wire
+from . import walls, wire
 from .stage import Stage
-from .student import be_student, report_fault
+from .student import be_student
 
 
 def find_fault(settings: wire.Settings) -> str:
@@ -30,34 +33,23 @@ def find_fault(settings: wire.Settings) -> str:
 
 
 class NestedMaker:
-    """Clones an init for each submission; ending it ends everything."""
+    """Clones a student's process for each submission, as the init of its namespaces: its end ends everything."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
     def start(self, pipes: tuple[int, int]) -> tuple[int, int]:
-        """The init's pid and pidfd."""
+        """The student's pid and pidfd."""
         pid, pidfd = walls.clone_into_namespaces()
         if pid == 0:
-            self._be_init(pipes)
+            be_student(pipes, lambda: self._enter(pipes))
         return pid, pidfd
 
-    def finish(self, status: int) -> None:
-        """With the namespaces all is gone."""
+    def finish(self, status: int) -> int:
+        """With the namespaces all is gone. The student chose the exit code, which must not pass for one of ours."""
+        return 1 << 8 if os.WIFEXITED(status) and os.WEXITSTATUS(status) else status
 
-    def _be_init(self, pipes: tuple[int, int]) -> NoReturn:
-        stage, settings = "init", self._stage.settings
-        try:
-            minder.catch_signals()
-            self._stage.control.close()
-            walls.enter_init(settings.disk_bytes, settings.files, wire.DEVICES)
-            stage = "student"
-            student = os.fork()
-            if student == 0:
-                be_student(pipes, lambda: walls.enter_student(pipes, self._stage.limits, settings.filter))
-            for fd in pipes:
-                os.close(fd)
-            os._exit(minder.wait_for_student(student))
-        except BaseException as error:
-            report_fault(pipes[1], stage, error)
-            os._exit(wire.SETUP_FAILED)
+    def _enter(self, pipes: tuple[int, int]) -> None:
+        settings = self._stage.settings
+        walls.enter_init(settings.disk_bytes, settings.files, wire.DEVICES)
+        walls.enter_student(pipes, self._stage.limits, settings.filter)

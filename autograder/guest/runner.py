@@ -14,6 +14,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from os import _exit, getpid
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -76,6 +77,12 @@ def _clear_folder(home: str) -> None:
             del sys.modules[name]
 
 
+def _forget_start_method() -> None:
+    """How processes are started may be said once in a process, and each pass says it again."""
+    if (multiprocessing := sys.modules.get("multiprocessing")) is not None:
+        multiprocessing.set_start_method(None, force=True)
+
+
 def _see_own_files() -> None:
     """Two cells can follow each other faster than a folder's time stamp changes, by which imports see a new file."""
     finder: Any = sys.path_importer_cache.get(os.getcwd())
@@ -118,6 +125,7 @@ class Program:
         self._names.clear()
         if self._home:
             _attempt(lambda: _clear_folder(self._home))
+        _attempt(_forget_start_method)
         module = ModuleType("__main__")
         self._names = module.__dict__
         module.__dict__["__builtins__"] = builtins
@@ -152,6 +160,7 @@ class Program:
     ) -> None:
         """Run one cell and send how it ended; nothing that student code raises gets past here."""
         self._send(wire.Began(order.number, cell.number))
+        pid = getpid()
         ending: wire.EndingName = "ok"
         error = text = ""
         try:
@@ -162,10 +171,12 @@ class Program:
                 _run_coroutine(value)
             show_figures(capture)
         except BaseException as exception:
+            _end_forked(pid)
             ending, error, text = _describe(exception)
             if capture is not None:
                 _attempt(capture.flush)
                 capture.add("stream/traceback", _format_traceback(exception))
+        _end_forked(pid)
         if capture is not None:
             _attempt(capture.flush)
         self._send(wire.Ended(order.number, cell.number, ending, error, text))
@@ -230,6 +241,12 @@ def _run_and_echo(code: CodeType, names: dict[str, Any], capture: Capture) -> An
 
 def _run_coroutine(value: Any) -> None:
     asyncio.run(value)
+
+
+def _end_forked(pid: int) -> None:
+    """A process that a cell forked and forgot must not run the rest as well."""
+    if getpid() != pid:
+        _exit(0)
 
 
 def _attempt(function: Callable[[], Any]) -> Any:

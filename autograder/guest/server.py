@@ -26,8 +26,8 @@ class Maker(Protocol):
     def start(self, pipes: tuple[int, int]) -> tuple[int, int]:
         """The pid and the pidfd of a child that minds the submission and reads from and writes to these pipes."""
 
-    def finish(self, status: int) -> None:
-        """That child has ended, with this wait status."""
+    def finish(self, status: int) -> int:
+        """That child has ended, with this wait status; the one that the host is told."""
 
 
 def serve(settings: wire.Settings) -> None:
@@ -51,8 +51,8 @@ def serve(settings: wire.Settings) -> None:
         socket.send_fds(stage.control, [b"p"], [pidfd])
         os.close(pidfd)
         _, status, usage = os.wait4(pid, 0)
-        maker.finish(status)
-        stage.control.send(wire.STATUS.pack(status, usage.ru_utime, usage.ru_stime))
+        told = maker.finish(status)
+        stage.control.send(wire.STATUS.pack(told, usage.ru_utime, usage.ru_stime))
 
 
 def _read_all(fd: int) -> bytes:

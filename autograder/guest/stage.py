@@ -1,5 +1,6 @@
 """What every mode starts from: imports done once, limits, the control socket."""
 
+import ctypes
 import gc
 import importlib
 import socket
@@ -32,3 +33,22 @@ class Stage:
         }
         gc.collect()
         gc.freeze()
+        if settings.mode != "single":  # which forks once
+            _merge_pages()
+
+
+_MADV_COLLAPSE = 25
+_HUGE = 2**21
+
+
+def _merge_pages() -> None:
+    """Put what was allocated so far onto large pages, of which a fork copies 512 times fewer; where the kernel can."""
+    libc = ctypes.CDLL(None)
+    with open("/proc/self/maps", encoding="ascii", errors="replace") as file:
+        lines = [line.split() for line in file]
+    for line in lines:
+        if line[1] == "rw-p" and (len(line) < 6 or line[5] == "[heap]"):
+            start, end = (int(number, 16) for number in line[0].split("-"))
+            start, end = -(-start // _HUGE) * _HUGE, end // _HUGE * _HUGE
+            if end > start:
+                libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _MADV_COLLAPSE)

@@ -22,18 +22,21 @@ Known = Callable[[], Sequence[KnownMistake]]
 
 
 class HiddenTest(msgspec.Struct, frozen=True):
-    """What is known of a hidden test before it runs. `claim` is the sentence that the student reads."""
+    """What is known of a hidden test before it runs. `claim` is the sentence that the student reads.
+
+    is_pure: it reads our fixtures alone, so that equal answers get equal verdicts.
+    """
 
     name: str
     exercise: str
     points: float
     claim: str
+    is_pure: bool = False
 
 
 class Attempt(msgspec.Struct, frozen=True):
     """What a student did for the exercises, beside the answers' verdicts."""
 
-    cases: Sequence[Case]
     errors: Mapping[str, Sequence[CellRun]]
     """By exercise: the cells that did not end well, on the first input set where one did not."""
     assigned: Mapping[str, Sequence[str]]
@@ -45,7 +48,7 @@ class Attempt(msgspec.Struct, frozen=True):
     show_hints: bool
 
 
-def build_attempt(cases: Sequence[Case], execution: Execution, program: Program, assignment: Assignment) -> Attempt:
+def build_attempt(execution: Execution, program: Program, assignment: Assignment) -> Attempt:
     """What the explanations need of an execution."""
     errors: dict[str, list[CellRun]] = {}
     assigned: dict[str, list[str]] = {}
@@ -62,11 +65,17 @@ def build_attempt(cases: Sequence[Case], execution: Execution, program: Program,
             find_failure(run for run in one_pass.runs if run.cell in cells) for one_pass in execution.passes
         ]
     answers = {exercise.id: tuple(exercise.answers) for exercise in assignment.exercises}
-    return Attempt(cases, errors, assigned, answers, failures, assignment.show_hints)
+    return Attempt(errors, assigned, answers, failures, assignment.show_hints)
 
 
-def build_mark(test: HiddenTest, verdict: Verdict, attempt: Attempt | None = None, known: Known | None = None) -> Mark:
-    """The mark that a verdict gives; with the attempt, what explains it when it is lost."""
+def build_mark(
+    test: HiddenTest,
+    verdict: Verdict,
+    cases: Sequence[Case],
+    attempt: Attempt | None = None,
+    known: Known | None = None,
+) -> Mark:
+    """The mark that a verdict over these cases gives; with the attempt, what explains it when it is lost."""
     mark = Mark(
         name=test.name,
         exercise=test.exercise,
@@ -83,9 +92,9 @@ def build_mark(test: HiddenTest, verdict: Verdict, attempt: Attempt | None = Non
         return msgspec.structs.replace(
             mark, message=build_message(test.claim, failure.rationale), hint=failure.hint, detail=failure.detail
         )
-    match = _find_known(test, verdict, attempt, known) if known else None
-    explanations = _explain_numbers(test, verdict, attempt)
-    certain = match is not None and match.certain and _is_telling(failure, verdict, attempt)
+    match = _find_known(test, verdict, cases, attempt, known) if known else None
+    explanations = _explain_numbers(test, verdict, cases, attempt)
+    certain = match is not None and match.certain and _is_telling(failure, verdict, cases)
     mistake = match.mistake if match else None
     rationale, hint = _choose(failure, mistake, explanations, certain=certain)
     if not attempt.show_hints:
@@ -105,20 +114,22 @@ def build_message(claim: str, rationale: str) -> str:
     return f"Asked: {claim} Found: {rationale}" if rationale else f"Asked: {claim}"
 
 
-def _find_known(test: HiddenTest, verdict: Verdict, attempt: Attempt, known: Known | None) -> Match | None:
-    if known is None:
-        return None
+def _find_known(
+    test: HiddenTest, verdict: Verdict, cases: Sequence[Case], attempt: Attempt, known: Known
+) -> Match | None:
     wanted = attempt.answers[test.exercise]
-    sheets = [get_sheet(case.answers) for case in attempt.cases]
+    sheets = [get_sheet(case.answers) for case in cases]
     answers = [{name: sheet.raw[name] for name in wanted if name in sheet.raw} for sheet in sheets]
     mistakes = [each for each in known() if each.exercise == test.exercise]
     read = [name for name in verdict.read if name in wanted]
     return find_mistake(mistakes, test.name, read, answers, attempt.failures[test.exercise])
 
 
-def _explain_numbers(test: HiddenTest, verdict: Verdict, attempt: Attempt) -> Sequence[Explanation]:
+def _explain_numbers(
+    test: HiddenTest, verdict: Verdict, cases: Sequence[Case], attempt: Attempt
+) -> Sequence[Explanation]:
     differences, passed = [], []
-    for case, failure in zip(attempt.cases, verdict.failures, strict=True):
+    for case, failure in zip(cases, verdict.failures, strict=True):
         if failure is None:
             passed.append(case.seed)
         elif failure.name:
@@ -128,7 +139,7 @@ def _explain_numbers(test: HiddenTest, verdict: Verdict, attempt: Attempt) -> Se
     return explain(
         differences,
         passed_seeds=passed,
-        published_seed=attempt.cases[0].seed,
+        published_seed=cases[0].seed,
         errors=attempt.errors[test.exercise],
         assigned=attempt.assigned[test.exercise],
         declared=attempt.answers[test.exercise],
@@ -148,10 +159,10 @@ def _build_difference(case: Case, failure: CheckFailed, names: Sequence[str]) ->
     )
 
 
-def _is_telling(failure: CheckFailed, verdict: Verdict, attempt: Attempt) -> bool:
+def _is_telling(failure: CheckFailed, verdict: Verdict, cases: Sequence[Case]) -> bool:
     """Whether what was refused can hardly have come about in another way: an array cannot, a truth value can."""
     names = [failure.name] if failure.name else list(verdict.read)
-    sheets = [get_sheet(case.answers) for case in attempt.cases]
+    sheets = [get_sheet(case.answers) for case in cases]
     return bool(names) and all(isinstance(sheet.raw.get(name), np.ndarray) for sheet in sheets for name in names)
 
 

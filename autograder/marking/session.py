@@ -21,6 +21,7 @@ from autograder.errors import CourseError
 from autograder.marking import plugin
 from autograder.marking.cases import Bench, Case, Verdict, build_cases
 from autograder.marking.explain import HiddenTest, Known, build_attempt, build_mark
+from autograder.marking.memory import Memory
 from autograder.marking.reference import build_input_sets, load_reference
 from autograder.records import Execution, Mark, Program
 
@@ -36,10 +37,10 @@ MARK_SECONDS = 60.0
 
 
 class _Job(msgspec.Struct, frozen=True):
-    """The cases of one submission, and the exercise to mark; None for all."""
+    """The cases of one submission, and which hidden tests are to run on them."""
 
     cases: list[Case]
-    exercise: str | None
+    tests: frozenset[int]
 
 
 class MarkingSession:
@@ -56,6 +57,7 @@ class MarkingSession:
         self._driver = _Driver(self.reference, self._jobs, self._results)
         self._thread = threading.Thread(target=self._run_pytest, name="hidden-tests", daemon=True)
         self._stuck = ""
+        self._memory = Memory()
 
     def __enter__(self) -> "MarkingSession":
         self._thread.start()
@@ -81,12 +83,21 @@ class MarkingSession:
         """
         if self._stuck:
             raise CourseError(self._stuck)
-        cases = build_cases(self._course, self._name, self.input_sets, execution)
-        self._jobs.put(_Job(cases, exercise))
-        verdicts = cast(list[Verdict], self._take(MARK_SECONDS))
-        tests = [test for test in self.tests if exercise in (None, test.exercise)]
-        attempt = build_attempt(cases, execution, program, self._course.assignment(self._name)) if program else None
-        return tuple(build_mark(test, verdict, attempt, known) for test, verdict in zip(tests, verdicts, strict=True))
+        attempt = build_attempt(execution, program, self._course.assignment(self._name)) if program else None
+        before = self._memory.open(execution, attempt, with_known=known is not None)
+        wanted = [number for number, test in enumerate(self.tests) if exercise in (None, test.exercise)]
+        marks = {number: mark for number in wanted if (mark := before.recall(self.tests[number])) is not None}
+        missing = [number for number in wanted if number not in marks]
+        if missing:
+            cases = build_cases(self._course, self._name, self.input_sets, execution)
+            self._jobs.put(_Job(cases, frozenset(missing)))
+            for number, verdict in zip(missing, cast(list[Verdict], self._take(MARK_SECONDS)), strict=True):
+                test = self.tests[number]
+                marks[number] = build_mark(test, verdict, cases, attempt, known)
+                # Without the known mistakes, which may be there the next time, a lost mark is explained worse.
+                if verdict.passed or known is None or known():
+                    before.keep(test, verdict.read, marks[number])
+        return tuple(marks[number] for number in wanted)
 
     def _take(self, seconds: float | None = None) -> Any:
         try:
@@ -174,7 +185,6 @@ class _Driver:
             return True
         self.started = True
         self._tests = tests
-        self._plain = [is_plain(item) for item in session.items]
         self._results.put(tests)
         while (job := self._jobs.get()) is not None:
             self._bench.cases = job.cases
@@ -185,14 +195,14 @@ class _Driver:
         return True
 
     def _run_items(self, session: pytest.Session, job: _Job) -> list[Verdict]:
-        """The verdict of each item that belongs to the job."""
+        """The verdict of each item that the job names."""
         items = cast(list[pytest.Function], session.items)
         verdicts = []
         for number, item in enumerate(items):
-            if job.exercise is not None and self._tests[number].exercise != job.exercise:
+            if number not in job.tests:
                 continue
             self.running = item.nodeid
-            if self._plain[number]:
+            if self._tests[number].is_pure:
                 verdict = plugin.run_on_cases(item, self._bench)
             else:
                 item.stash[plugin.VERDICT] = Verdict([], [], {}, RuntimeError("it was not run"))
@@ -241,7 +251,7 @@ def describe_test(item: pytest.Item) -> HiddenTest:
     if not text:
         raise CourseError(f"{where}: it has no docstring, which is the sentence that a student reads")
     claim = " ".join(text.split("\n\n")[0].split())
-    return HiddenTest(item.name, str(exercise.args[0]), float(points.args[0]), claim)
+    return HiddenTest(item.name, str(exercise.args[0]), float(points.args[0]), claim, is_plain(item))
 
 
 def _is_points(value: object) -> bool:

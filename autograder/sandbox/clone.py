@@ -13,6 +13,8 @@ class Clone(msgspec.Struct):
     pidfd: of the root of its processes (an init or a keeper); readable when nothing of the submission is left.
     end_signal: what tells that root to end everything.
     cpu_before: seconds of processor time that the root had used before the submission was there.
+    memory_before: bytes that each of the first processes shares with the fork server; `first` is their number: the
+    student's own, and the root where that is another.
     own_network: whether all sockets of its network are the submission's.
     """
 
@@ -21,6 +23,8 @@ class Clone(msgspec.Struct):
     pidfd: int
     end_signal: signal.Signals = signal.SIGKILL
     cpu_before: float = 0.0
+    memory_before: int = 0
+    first: int = 2
     own_network: bool = False
     was_ended: bool = False
 

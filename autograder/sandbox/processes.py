@@ -22,8 +22,6 @@ class Usage(msgspec.Struct, frozen=True):
 
     cpu_seconds: float
     memory_bytes: int
-    root_memory_bytes: int
-    """Of the root alone."""
     processes: int
 
 
@@ -72,7 +70,7 @@ def measure_tree(root: int) -> Usage:
     A page that forked processes share counts once for each of them.
     """
     cpu = 0.0
-    memory = root_memory = count = 0
+    memory = count = 0
     for pid in walk_tree(root):
         try:
             cpu += _read_cpu(pid)
@@ -80,9 +78,8 @@ def measure_tree(root: int) -> Usage:
         except (OSError, ValueError, IndexError):
             continue
         memory += own
-        root_memory = own if pid == root else root_memory
         count += 1
-    return Usage(cpu, memory, root_memory, count)
+    return Usage(cpu, memory, count)
 
 
 class Shared(msgspec.Struct, frozen=True):

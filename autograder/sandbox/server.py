@@ -1,5 +1,6 @@
 """Servers of submissions, one class for each way of making their processes; all keep one small protocol."""
 
+import contextlib
 import json
 import os
 import signal
@@ -24,7 +25,7 @@ from autograder.sandbox.bubblewrap import (
 )
 from autograder.sandbox.clone import Clone
 from autograder.sandbox.modes import SandboxMode
-from autograder.sandbox.processes import measure_tree, read_parent, read_pid
+from autograder.sandbox.processes import measure_tree, read_memory, read_parent, read_pid
 from autograder.sandbox.seccomp import build_filter
 from autograder.sandbox.started import BuildSettings, NestedForbidden, StartedGuest
 
@@ -86,7 +87,8 @@ def start_server(
     if mode is SandboxMode.SINGLE:
         return SingleServer(Walled(course_folder, assignment.preload), build_settings, assignment.limits.disk_bytes)
     if mode is SandboxMode.NESTED:
-        return ForkServer(Walled(course_folder, assignment.preload).build_argv, build_settings, own_network=True)
+        walled = Walled(course_folder, assignment.preload)
+        return ForkServer(walled.build_argv, build_settings, first=1, own_network=True)
     packages = [str(folder) for folder in find_package_folders((*STUDENT_PACKAGES, *assignment.preload))]
     if mode is SandboxMode.USER:
         check_access(course_folder, packages)
@@ -107,8 +109,7 @@ def _build_open_environment() -> dict[str, str]:
 class ForkServer:
     """A guest that imports once and forks the processes of each submission.
 
-    end_signal: what makes the root of a submission's processes end them all.
-    own_network: whether it stands behind a wall, with no network but its own.
+    end_signal: what makes the root of a submission's processes end them all. first, own_network: see `Clone`.
     """
 
     def __init__(
@@ -117,12 +118,15 @@ class ForkServer:
         build_settings: BuildSettings,
         environment: dict[str, str] | None = None,
         end_signal: signal.Signals = signal.SIGKILL,
+        first: int = 2,
         *,
         own_network: bool = False,
     ) -> None:
         self._guest = StartedGuest(build_argv, build_settings, environment)
         self._end_signal = end_signal
+        self._first = first
         self._own_network = own_network
+        self._memory = 0
 
     @property
     def pid(self) -> int:
@@ -134,11 +138,21 @@ class ForkServer:
         request, reply = self._guest.send_pipes()
         try:
             pidfd = self._guest.receive_pidfd()
-            return Clone(request, reply, pidfd, self._end_signal, own_network=self._own_network)
         except SandboxError:
             os.close(request)
             os.close(reply)
             raise
+        # Frozen after its imports, the fork server has the same memory for as long as it lives.
+        self._memory = self._memory or _read_parent_memory(pidfd)
+        return Clone(
+            request,
+            reply,
+            pidfd,
+            self._end_signal,
+            memory_before=self._memory,
+            first=self._first,
+            own_network=self._own_network,
+        )
 
     def read_status(self, clone: Clone) -> tuple[int, float]:
         """See `Server`."""
@@ -150,6 +164,13 @@ class ForkServer:
     def close(self) -> None:
         """End the server and everything inside."""
         self._guest.close()
+
+
+def _read_parent_memory(pidfd: int) -> int:
+    """Bytes that the fork server has, of which the process behind the pidfd is a child; 0 when one is gone."""
+    with contextlib.suppress(OSError):
+        return read_memory(read_parent(read_pid(pidfd)))
+    return 0
 
 
 class SingleServer:
@@ -208,9 +229,16 @@ class SingleServer:
                 # It has worked here before, so that this one submission is tried again, and the others go on.
                 raise SandboxError(str(error)) from error
         self._is_used = True
-        before = measure_tree(read_pid(self._init)).cpu_seconds
+        before = measure_tree(read_pid(self._init))
         request, reply = self._guest.send_pipes()
-        return Clone(request, reply, os.dup(self._init), cpu_before=before, own_network=True)
+        return Clone(
+            request,
+            reply,
+            os.dup(self._init),
+            cpu_before=before.cpu_seconds,
+            memory_before=before.memory_bytes,
+            own_network=True,
+        )
 
     def read_status(self, clone: Clone) -> tuple[int, float]:
         """See `Server`. An init that the host has ended tells nothing any more."""

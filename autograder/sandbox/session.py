@@ -136,13 +136,7 @@ class Session:
         try:
             with self._groups.confine(read_pid(clone.pidfd), limits) as group:
                 progress.begin()
-                watch = Watch(
-                    clone.pidfd,
-                    budget,
-                    limits.memory_bytes if group is None else None,
-                    clone.cpu_before,
-                    own_network=clone.own_network,
-                )
+                watch = Watch(clone, budget, limits.memory_bytes if group is None else None)
                 ended = Exchange(clone, progress, job, watch).run()
                 if ended is None and group is not None and group.is_out_of_memory():
                     ended = tell_memory(limits.memory_bytes)

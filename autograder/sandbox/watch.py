@@ -6,6 +6,7 @@ import msgspec
 
 from autograder.course import Assignment
 from autograder.records import Ending
+from autograder.sandbox.clone import Clone
 from autograder.sandbox.processes import Usage, measure_shared, measure_sockets, measure_tree, read_pid
 
 _POLL_SECONDS = 0.02
@@ -35,25 +36,13 @@ class Watch:
     """Keeps the limits of one set of processes; looks at /proc only once it has run for a while.
 
     memory_bytes: None where the kernel keeps the limit (`cgroup.py`).
-    cpu_before: seconds that the processes' root had used before the submission was there.
-    own_network: whether what sockets hold counts, which all are the submission's then.
     """
 
-    def __init__(
-        self,
-        pidfd: int,
-        budget: Budget,
-        memory_bytes: int | None,
-        cpu_before: float = 0.0,
-        *,
-        own_network: bool = False,
-    ) -> None:
+    def __init__(self, clone: Clone, budget: Budget, memory_bytes: int | None) -> None:
         self._budget = budget
         self._memory = memory_bytes
         self._pid = -1
-        self._pidfd = pidfd
-        self._cpu_before = cpu_before
-        self._own_network = own_network
+        self._clone = clone
         now = time.monotonic()
         self._end = now + budget.wall
         self._next_poll = now + _POLL_SECONDS
@@ -95,11 +84,11 @@ class Watch:
     def _look(self) -> tuple[Ending, str] | None:
         budget = self._budget
         if self._pid < 0:
-            self._pid = read_pid(self._pidfd)
+            self._pid = read_pid(self._clone.pidfd)
             if self._pid < 0:
                 return None
         usage = measure_tree(self._pid)
-        cpu_seconds = usage.cpu_seconds - self._cpu_before
+        cpu_seconds = usage.cpu_seconds - self._clone.cpu_before
         self.cpu_seconds = max(self.cpu_seconds, cpu_seconds)
         if self._fresh:
             self._fresh, self._cpu_base = False, cpu_seconds
@@ -113,18 +102,19 @@ class Watch:
 
     def _is_over(self, usage: Usage, allowed: float) -> bool:
         """Whether the processes have more memory than that, beside what was there before they began."""
-        if self._own_network:
+        if self._clone.own_network:
             allowed -= measure_sockets(self._pid)
-        # Init and student share the fork server's pages.
-        if usage.memory_bytes - 2 * usage.root_memory_bytes <= allowed:
+        # The first processes share the fork server's pages.
+        before = self._clone.memory_before
+        if usage.memory_bytes - self._clone.first * before <= allowed:
             return False
         # So do the student's own children with the student: a second look, which is dear, counts such pages once.
-        look = measure_shared(self._pid, allowed + usage.root_memory_bytes)
+        look = measure_shared(self._pid, allowed + before)
         if not look.ended:
             self._doubts = 0
-            return look.memory_bytes - usage.root_memory_bytes > allowed
+            return look.memory_bytes - before > allowed
         # Processes that end while others are looked at blur the sum; those that do so all the time hide something.
-        self._doubts = self._doubts + 1 if look.likely_bytes - usage.root_memory_bytes > allowed else 0
+        self._doubts = self._doubts + 1 if look.likely_bytes - before > allowed else 0
         return self._doubts >= _DOUBTS or look.memory_bytes > 2 * allowed
 
 

@@ -5,6 +5,8 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from autograder.batch import run_all
 from autograder.course import Course
 from autograder.grading import Grader
@@ -44,9 +46,12 @@ def test_a_worker_that_dies_costs_what_it_had_in_hand_a_second_try_and_nobody_el
     assert len([name for name in os.listdir(tmp_path) if name.isdigit()]) <= 12
 
 
-def test_an_item_that_kills_two_workers_is_reported_and_the_rest_is_done(course: Course, tmp_path: Path) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_item_that_kills_two_workers_is_reported_and_the_rest_is_done(
+    course: Course, tmp_path: Path, jobs: int
+) -> None:
     items = [(number, str(tmp_path)) for number in range(30)]
-    results = {item[0]: result for item, result in run_all(course, ASSIGNMENT, die_always, items, 2)}
+    results = {item[0]: result for item, result in run_all(course, ASSIGNMENT, die_always, items, jobs)}
     assert results == {number: None if number == 5 else number for number in range(30)}
 
 

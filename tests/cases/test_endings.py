@@ -26,7 +26,8 @@ FATAL = {
     "os._exit with 0": ("import os\nos._exit(0)", "exited"),
     "os._exit with 3": ("import os\nos._exit(3)", "exited"),
     "os.abort": ("import os\nos.abort()", "killed"),
-    "a kill of its own process": ("import os\nos.kill(os.getpid(), 9)", "killed"),
+    # Where it is the init of a namespace it does not hear the signal.
+    "a kill of its own process": ("import os\nos.kill(os.getpid(), 9)\nos.abort()", "killed"),
     "a segmentation fault": ("import ctypes\nctypes.string_at(0)", "killed"),
     "a list that grows without end": ("hoard = []\nwhile True: hoard.append(bytearray(2**24))", "out-of-memory"),
     "an endless loop": ("while True: pass", "timeout"),
@@ -157,6 +158,14 @@ def test_a_thread_that_goes_on_does_not_hold_up_the_grade(quick_bench) -> None:
     code = "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\n"
     grade = quick_bench.grade_codes({"head-size": code + quick_bench.read_source("head-size")})
     quick_bench.assert_full(grade)
+
+
+@pytest.mark.parametrize("then", ["", "\nif child == 0:\n    raise ValueError('in the child')"])
+def test_a_forked_process_that_is_forgotten_does_not_run_the_rest(quick_bench, then) -> None:
+    code = f"import os\nchild = os.fork(){then}\n"
+    grade = quick_bench.grade_codes({"shared-key": code + quick_bench.read_source("shared-key")})
+    quick_bench.assert_full(grade)
+    assert not [note for note in grade.notes if "shared-" in note], grade.notes
 
 
 def test_a_patched_exit_of_the_interpreter_changes_nothing(quick_bench) -> None:

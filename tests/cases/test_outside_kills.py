@@ -80,5 +80,6 @@ def test_a_sandbox_that_is_killed_while_it_starts_is_no_machine_that_cannot_run_
 
 
 def test_a_process_that_kills_itself_is_blamed_though_it_gets_a_second_run() -> None:
-    run = execute_while(load_course(ROOT), lambda: None, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    code = "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nwhile True: pass"
+    run = execute_while(load_course(ROOT), lambda: None, code)
     assert (run.ending, run.text) == (Ending.KILLED, "the process was ended by signal SIGKILL")

@@ -18,6 +18,8 @@ DIFFERENCES: dict[str, dict[str, str]] = {
     "files that every user may read": {NESTED: "hidden", SINGLE: "hidden", USER: "seen", NONE: "seen"},
     # Mode none cannot count processes without counting the whole desktop.
     "processes over the limit": {NESTED: "refused", SINGLE: "refused", USER: "refused", NONE: "allowed"},
+    # The student's process is the init of its namespace there.
+    "a signal to itself": {NESTED: "ignored", SINGLE: "ended", USER: "ended", NONE: "ended"},
     "a socket": {NESTED: "refused", SINGLE: "refused", USER: "refused", NONE: "allowed"},
     "the course's files": {NESTED: "hidden", SINGLE: "hidden", USER: "hidden", NONE: "seen"},
 }

@@ -72,7 +72,8 @@ PROBES = {
 
 
 def test_every_difference_is_looked_at() -> None:
-    assert DIFFERENCES.keys() == PROBES.keys() | {"more files than the limit", "more bytes in files than the limit"}
+    apart = {"more files than the limit", "more bytes in files than the limit", "a signal to itself"}
+    assert DIFFERENCES.keys() == PROBES.keys() | apart
 
 
 @pytest.mark.parametrize("name", PROBES)
@@ -83,6 +84,13 @@ def test_a_difference_is_as_declared(room: Room, name: str, course_folder: Path)
         file.write_text("open to all")
         head = f"OPEN_FILE, COURSE_FILE = {str(file)!r}, {str(course_folder / 'course.toml')!r}\n"
         assert room.ask(head + PROBES[name]) == DIFFERENCES[name][room.mode]
+
+
+def test_a_signal_that_a_process_sends_itself_is_heard_as_declared(room: Room) -> None:
+    execution = room.run("import os\nos.kill(os.getpid(), 15)\nb = n")
+    room.assert_others_right(execution)
+    ending, _ = room.read_ending(execution)
+    assert ending is (Ending.OK if DIFFERENCES["a signal to itself"][room.mode] == "ignored" else Ending.KILLED)
 
 
 @pytest.mark.parametrize(

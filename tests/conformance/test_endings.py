@@ -17,7 +17,8 @@ from .differences import NONE
 ENDINGS = {
     "sys.exit": ("import sys\nsys.exit(0)", {Ending.EXITED}),
     "os._exit": ("import os\nos._exit(0)", {Ending.EXITED}),
-    "kill": ("import os\nos.kill(os.getpid(), 9)", {Ending.KILLED}),
+    # The init of a namespace of its own does not hear it.
+    "kill": ("import os\nos.kill(os.getpid(), 9)\nos.abort()", {Ending.KILLED}),
     "segmentation fault": ("import ctypes\nctypes.string_at(0)", {Ending.KILLED}),
     "endless loop": ("while True: pass", {Ending.TIMEOUT}),
     "deaf sleep": (
@@ -64,7 +65,8 @@ LIMITS_OF_THE_INIT = """
 import os, resource, time
 for name in ('RLIMIT_CPU', 'RLIMIT_AS', 'RLIMIT_DATA', 'RLIMIT_NOFILE', 'RLIMIT_STACK', 'RLIMIT_NPROC'):
     try:
-        resource.prlimit(os.getppid(), getattr(resource, name), (0, 0))
+        if os.getppid():  # else it would be its own
+            resource.prlimit(os.getppid(), getattr(resource, name), (0, 0))
     except OSError:
         pass
 end = time.monotonic() + 1

@@ -67,7 +67,7 @@ def assert_neighbour_is_untouched(firing_range: Range) -> None:
     assert json.loads(line.removeprefix(b"WITNESS ")) == {
         "tmp": [],
         "shm": [],
-        "processes": 2,
+        "processes": 1,
         "open folders": [],
         "environment": [],
     }

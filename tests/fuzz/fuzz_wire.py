@@ -8,6 +8,7 @@ import contextlib
 from autograder.course import Assignment, Exercise, Limits
 from autograder.guest import wire
 from autograder.records import Cell, Program
+from autograder.sandbox.clone import Clone
 from autograder.sandbox.progress import Progress
 from autograder.sandbox.watch import Watch, build_budget
 
@@ -29,7 +30,7 @@ def open_progress(evidence: bool = True) -> tuple[Progress, Watch]:
     progress = Progress(ASSIGNMENT, PROGRAM, INPUT_SETS, frozenset({2}), evidence)
     progress.begin()
     progress.take_requests()
-    return progress, Watch(-1, build_budget(ASSIGNMENT), 2**28)
+    return progress, Watch(Clone(-1, -1, -1), build_budget(ASSIGNMENT), 2**28)
 
 
 def take_stream(data: bytes) -> Progress:
