@@ -77,6 +77,18 @@ def _clear_folder(home: str) -> None:
             del sys.modules[name]
 
 
+def _forget_start_method() -> None:
+    """How processes are started may be said once in a process, and each pass says it again."""
+    if (multiprocessing := sys.modules.get("multiprocessing")) is not None:
+        multiprocessing.set_start_method(None, force=True)
+
+
+def _reap_orphans() -> None:
+    """As the init of its namespace this process gets the orphans of all others; ended ones count as processes."""
+    while os.getpid() == 1 and os.waitpid(-1, os.WNOHANG)[0]:
+        pass
+
+
 def _see_own_files() -> None:
     """Two cells can follow each other faster than a folder's time stamp changes, by which imports see a new file."""
     finder: Any = sys.path_importer_cache.get(os.getcwd())
@@ -119,6 +131,8 @@ class Program:
         self._names.clear()
         if self._home:
             _attempt(lambda: _clear_folder(self._home))
+        _attempt(_forget_start_method)
+        _attempt(_reap_orphans)
         module = ModuleType("__main__")
         self._names = module.__dict__
         module.__dict__["__builtins__"] = builtins

@@ -44,6 +44,7 @@ class Progress:
         self._input_sets = input_sets
         self._never = skip
         self._died: dict[int, CellRun] = {}
+        self._died_hidden: set[int] = set()
         self._answers_by_number = [name for exercise in assignment.exercises for name in exercise.answers]
         self.frame_cap = self.limits.answer_bytes + 2**16
         self.total_cap = len(input_sets) * self.limits.answer_bytes + 2 * self.limits.output_bytes + 2**20
@@ -186,6 +187,8 @@ class Progress:
         step = self.steps[0]
         if step.graded:
             self._died[cell] = blamed
+            if step.number:
+                self._died_hidden.add(cell)
         else:
             self._runs[step.number] = [run for run in self._runs[step.number] if run.cell != cell] + [blamed]
             self.steps = self.steps[1:]
@@ -198,6 +201,10 @@ class Progress:
             return max(run.cell for run in self._runs[done[-1].number])
         left = (n for n in range(len(self._program.cells)) if n not in self._never and n not in self._died)
         return next(left, None)
+
+    def _tell_end(self, cell: int) -> str:
+        """Why a cell was ended, for a note. Where it chose its end on a hidden input set, its choice is not told."""
+        return "on a hidden input set" if cell in self._died_hidden else self._died[cell].text
 
     def build_execution(self) -> Execution:
         """The record, with a cell that ended its process marked so in each pass that left it out."""
@@ -217,8 +224,12 @@ class Progress:
                 }
             passes.append(Pass(seed, tuple(runs[cell] for cell in sorted(runs)), self._answers[number]))
         evidence = {run.cell: run for run in (*self._died.values(), *self._runs.get(len(self._input_sets), ()))}
-        dead = [(self._program.cells[n], run) for n, run in self._died.items() if not self._program.cells[n].exercises]
-        notes = [f"Cell {cell.index + 1} was ended ({run.text}); what it defines is missing." for cell, run in dead]
+        notes = [
+            f"Cell {self._program.cells[number].index + 1} was ended ({self._tell_end(number)}); "
+            "what it defines is missing."
+            for number in self._died
+            if not self._program.cells[number].exercises
+        ]
         return Execution(
             notes=tuple(notes),
             passes=tuple(passes),

@@ -105,6 +105,16 @@ def test_no_message_shows_the_text_of_an_exception_on_a_hidden_set(bench) -> Non
     assert bench.status(grade, "shared-key") == "error"
 
 
+def test_how_a_helper_ends_on_a_hidden_set_is_its_choice_and_not_told(bench) -> None:
+    """A signal's number, or a limit's name, would hand out some bits of the input set for each cell."""
+    told = []
+    for when in ("text != 'the lamp'", "text == 'the lamp'"):
+        (note,) = bench.grade(bench.build(before={"head-size": [f"import os\nif {when}: os._exit(7)"]})).notes
+        assert "was ended" in note
+        told.append("ended itself" in note)
+    assert told == [False, True]
+
+
 def test_outputs_are_those_of_the_published_set_only(bench) -> None:
     notebook = bench.build(before={"head-size": ["print('seen:', text)", "1/0"]})
     execution = execute(bench, notebook)
