@@ -14,6 +14,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from os import _exit, getpid
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -71,10 +72,25 @@ def _clear_folder(home: str) -> None:
             shutil.rmtree(entry.path, ignore_errors=True)
         else:
             os.unlink(entry.path)
-    for name, module in tuple(sys.modules.items()):
+    for name in _list_imported():
+        module = sys.modules[name]
         file = module.__dict__.get("__file__") if isinstance(module, ModuleType) else None
         if type(file) is str and file.startswith(f"{home}/"):
             del sys.modules[name]
+
+
+_preloaded: list[str] = []
+"""The module that was imported last before any submission was there."""
+
+
+def note_preloaded() -> None:
+    """What is imported from now on, a submission has imported."""
+    _preloaded[:] = [next(reversed(sys.modules))]
+
+
+def _list_imported() -> list[str]:
+    """Modules that this submission has imported. A look at each of the others would copy the page that it lies on."""
+    return list(takewhile(lambda name: name not in _preloaded, reversed(sys.modules)))
 
 
 def _forget_start_method() -> None:

@@ -31,6 +31,7 @@ class Stage:
             "RLIMIT_MSGQUEUE": 0,
             "RLIMIT_MEMLOCK": 0,
         }
+        runner.note_preloaded()
         gc.collect()
         gc.freeze()
         if settings.mode != "single":  # which forks once
