@@ -7,12 +7,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from itertools import islice
 from multiprocessing import active_children, get_context
 from multiprocessing.util import Finalize
 from typing import Generic, TypeVar
 
 from autograder.course import Course
+from autograder.errors import AutograderError
 from autograder.grading import Grader
 
 Item = TypeVar("Item")
@@ -43,30 +45,64 @@ def run_all(
     scheduler: str = "",
     report: Callable[[str], None] = print,
     eager: bool = False,
+    workers: "Workers | None" = None,
 ) -> Iterator[tuple[Item, Result | None]]:
     """Each item with what `work` made of it, in whatever order they end; None where a worker died on it twice.
 
     Items are taken as they are needed. `jobs` 0 means one worker for each core. With a scheduler's address the
-    workers of its Dask cluster do it, and `report` is told what is odd about them. eager: see `Grader`.
+    workers of its Dask cluster do it, and `report` is told what is odd about them. eager: see `Grader`. workers: local
+    ones that have been started already.
     """
     if scheduler:
         from autograder.cluster import run_on_cluster
 
         yield from run_on_cluster(course, assignment, work, items, scheduler, report)
         return
-    jobs = jobs or count_cores()
-    if isinstance(items, Sized):
-        jobs = max(1, min(jobs, len(items)))
     waiting = _Waiting(items)
     while waiting:
         suspects: list[Item] = []
-        yield from _run_in_pool(course, assignment, work, waiting, jobs, suspects, eager)
+        crew = workers or Workers(count_jobs(jobs, len(items) if isinstance(items, Sized) else None))
+        workers = None
+        yield from _run_in_pool(course, assignment, work, waiting, crew, suspects, eager)
         for item in suspects:
             # A worker died under it or beside it: once more, in a pool of its own.
             again: list[Item] = []
-            yield from _run_in_pool(course, assignment, work, _Waiting([item]), 1, again, eager)
+            yield from _run_in_pool(course, assignment, work, _Waiting([item]), Workers(1), again, eager)
             if again:
                 yield item, None
+
+
+def count_jobs(jobs: int, items: int | None = None) -> int:
+    """Workers for so many items: as many as asked for, 0 being one for each core, and none that has nothing to do."""
+    jobs = jobs or count_cores()
+    return jobs if items is None else max(1, min(jobs, items))
+
+
+class Workers:
+    """Local worker processes. A context manager; on an exception what they are busy with is not waited for."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        # Forked before any thread of ours exists, so that no worker pays for imports.
+        self.pool = ProcessPoolExecutor(
+            jobs, mp_context=get_context("fork"), initializer=_die_with_parent, initargs=(os.getpid(),)
+        )
+
+    def get_ready(self, course: Course, assignment: str) -> None:
+        """Let them start, and their sandboxes, beside what comes next here."""
+        for _ in range(self.jobs):
+            self.pool.submit(_get_ready, course, assignment)
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.pool.shutdown()
+            return
+        for worker in active_children():
+            worker.kill()
+        self.pool.shutdown(wait=False, cancel_futures=True)
 
 
 class _Waiting(Generic[Item]):
@@ -95,7 +131,7 @@ def _run_in_pool(
     assignment: str,
     work: Work[Item, Result],
     waiting: _Waiting[Item],
-    jobs: int,
+    workers: Workers,
     suspects: list[Item],
     eager: bool,
 ) -> Iterator[tuple[Item, Result]]:
@@ -104,16 +140,12 @@ def _run_in_pool(
     Then `suspects` gets all that was in hand, since nobody knows under which of them it died.
     """
     running: dict[Future[Result], Item] = {}
-    # Forked before any thread of ours exists, so that no worker pays for imports.
-    pool = ProcessPoolExecutor(
-        jobs, mp_context=get_context("fork"), initializer=_die_with_parent, initargs=(os.getpid(),)
-    )
-    try:
+    with workers:
         while True:
-            while not suspects and len(running) < jobs * _IN_FLIGHT and waiting:
+            while not suspects and len(running) < workers.jobs * _IN_FLIGHT and waiting:
                 item = waiting.take()
                 try:
-                    running[pool.submit(_run_in_worker, course, assignment, work, item, eager)] = item
+                    running[workers.pool.submit(_run_in_worker, course, assignment, work, item, eager)] = item
                 except BrokenProcessPool:
                     waiting.put_back(item)
                     break
@@ -126,13 +158,6 @@ def _run_in_pool(
                     yield item, future.result()
                 except BrokenProcessPool:
                     suspects.append(item)
-    except BaseException:
-        # Interrupted, or nobody wants the rest: what the workers are busy with is not waited for.
-        for worker in active_children():
-            worker.kill()
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
 
 
 def _die_with_parent(parent: int) -> None:
@@ -144,8 +169,18 @@ def _die_with_parent(parent: int) -> None:
 
 
 def _run_in_worker(course: Course, assignment: str, work: Work[Item, Result], item: Item, eager: bool) -> Result:
+    return work(_find_grader(course, assignment, eager), item)
+
+
+def _find_grader(course: Course, assignment: str, eager: bool) -> Grader:
     if assignment not in _graders:
         grader = Grader(course, assignment, eager=eager).__enter__()
         _graders[assignment] = grader
         Finalize(grader, grader.__exit__, args=(None, None, None), exitpriority=10)
-    return work(_graders[assignment], item)
+    return _graders[assignment]
+
+
+def _get_ready(course: Course, assignment: str) -> None:
+    """What is wrong is told by the first item."""
+    with suppress(AutograderError):
+        _find_grader(course, assignment, eager=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from autograder.batch import run_all
+from autograder.batch import Workers, run_all
 from autograder.course import Course
 from autograder.errors import NotebookError, StoreError
 from autograder.fingerprint import describe_environment, describe_marking
@@ -144,6 +144,7 @@ class Gradebook:
         jobs: int = 0,
         scheduler: str = "",
         report: Callable[[str], None] = print,
+        workers: Workers | None = None,
     ) -> None:
         self._course = course
         self._name = assignment
@@ -151,6 +152,7 @@ class Gradebook:
         self._jobs = jobs
         self._scheduler = scheduler
         self._report = report
+        self._workers = workers
         self.environment = describe_environment(course, assignment)
         self.marking = describe_marking(course, assignment)
         self._ready: list[Done] = []
@@ -182,8 +184,16 @@ class Gradebook:
 
     def _work(self, tasks: Iterator[_Task], *, save: bool, eager: bool = False) -> Iterator[Done]:
         results = run_all(
-            self._course, self._name, _work_on_task, tasks, self._jobs, self._scheduler, self._report, eager
-        )  # fmt: skip
+            self._course,
+            self._name,
+            _work_on_task,
+            tasks,
+            self._jobs,
+            self._scheduler,
+            self._report,
+            eager,
+            self._workers,
+        )
         try:
             for task, reply in results:
                 yield from self._finish(task.submission.sha256, reply, save=save)

@@ -5,7 +5,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -35,6 +35,7 @@ from autograder.errors import UsageError
 from autograder.sandbox.modes import SandboxMode
 
 if TYPE_CHECKING:
+    from autograder.batch import Workers
     from autograder.course import Course
     from autograder.gradebook import Done, Entry, Gradebook
     from autograder.intake.layouts import Source
@@ -104,6 +105,7 @@ def grade(
 
     Exit status: 0 all graded, 1 some could not be, 2 usage or course files wrong.
     """
+    from autograder.batch import Workers, count_jobs
     from autograder.gradebook import Gradebook
     from autograder.intake.layouts import find_attempts, take_attempts
 
@@ -118,13 +120,14 @@ def grade(
     output = keep_stdout() if json else None
     began = time.monotonic()
     with (
-        open_results(loaded, store, keep=not no_store) as results,
+        Workers(count_jobs(jobs, len(sources))) as workers,
+        _open_beside(workers, loaded, name, store, keep=not no_store, local=not scheduler) as results,
         results.exclusive(f"autograder grade, assignment {name}"),
     ):
         if sandbox is SandboxMode.USER:
             _check_files(loaded, name, given, sources, results, store)
         sources = _keep_names(sources, results, name)
-        book = Gradebook(loaded, name, results, jobs=jobs, scheduler=scheduler, report=warn)
+        book = Gradebook(loaded, name, results, jobs=jobs, scheduler=scheduler, report=warn, workers=workers)
         # Closed before the store is, however this ends: what was graded and is not saved yet is saved then.
         with closing(book.grade(sources, force=force)) as done:
             tally = _follow(done, len(sources), f"Grading {name}")
@@ -193,6 +196,17 @@ def regrade(
         )
     if left_out:
         print(f"{left_out} submissions were not run in this environment and are left out; autograder grade runs them.")
+
+
+def _open_beside(
+    workers: "Workers", course: "Course", name: str, store: str | None, *, keep: bool, local: bool
+) -> "AbstractContextManager[Store]":
+    """The store; where there was none, all is to be done, and the workers get ready while it is made."""
+    from autograder.store.place import default_place, may_exist
+
+    if local and not (keep and may_exist(store or default_place(course.folder))):
+        workers.get_ready(course, name)
+    return open_results(course, store, keep=keep)
 
 
 def _default_paths(course: "Course") -> list[Path]:

@@ -86,7 +86,8 @@ def choose_assignment(folder: Path | None, assignment: str | None) -> "tuple[Cou
 @contextmanager
 def open_results(course: "Course", place: str | None, *, create: bool = True, keep: bool = True) -> "Iterator[Store]":
     """The course's store; without `keep` one that is gone afterwards."""
-    from autograder.store.database import default_place, open_store
+    from autograder.store.database import open_store
+    from autograder.store.place import default_place
 
     with ExitStack() as stack:
         if not keep:

@@ -16,11 +16,6 @@ from autograder.store.migrate import bring_up_to_date
 from autograder.store.records import Forgotten, Received, Result, StoredGrade, StoredSubmission
 
 
-def default_place(folder: Path) -> Path:
-    """Where a course's store is when nobody says otherwise."""
-    return folder / ".autograder" / "grades.sqlite"
-
-
 def open_store(place: str | Path, *, create: bool = True) -> "Store":
     """Open the store at a path, or a PostgreSQL store at `postgresql://user@host/database`.
 

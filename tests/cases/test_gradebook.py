@@ -18,8 +18,9 @@ from autograder.catalogue import fill_notebook
 from autograder.course import load_course
 from autograder.gradebook import Done, Gradebook, Work
 from autograder.intake.layouts import find_submissions
-from autograder.store.database import Store, default_place, open_store
+from autograder.store.database import Store, open_store
 from autograder.store.forgetting import forget
+from autograder.store.place import default_place
 
 ROOT = Path(__file__).parents[2]
 COMMAND = Path(sys.executable).with_name("autograder")

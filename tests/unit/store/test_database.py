@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from autograder.errors import StoreError
 from autograder.records import Decision, Ending, ExerciseGrade, Grade, Mark
-from autograder.store.database import Store, default_place, open_store
+from autograder.store.database import Store, open_store
+from autograder.store.place import default_place
 from autograder.store.records import Received, Result
 
 SUMMER = timezone(timedelta(hours=2))
