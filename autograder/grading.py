@@ -17,7 +17,7 @@ from autograder.marking.score import find_status, total_exercises
 from autograder.marking.session import MarkingSession
 from autograder.mistakes import load_known
 from autograder.records import Ending, Execution, Grade, Mark, Pass, Program, Submission
-from autograder.runs import Runs
+from autograder.runs import Runs, keep_single_values
 from autograder.sandbox.modes import SandboxMode
 from autograder.sandbox.session import Session
 
@@ -187,15 +187,15 @@ class Grader:
         )
         return Graded(grade, runs.made, tuple(runs.wanted), settled=not self._lacks_known)
 
-    def load_known(self) -> tuple[KnownMistake, ...]:
-        """The known mistakes of the assignment, from the first lost mark on."""
+    def load_known(self) -> tuple[KnownMistake, ...] | None:
+        """The known mistakes of the assignment, from the first lost mark on; None when they cannot be had now."""
         if self._known is None:
             try:
                 self._known = load_known(self.course, self.name, self.sandbox, self.marking.input_sets)
             except (SandboxError, OSError):
                 # Explanations never decide whether there is a mark; the next submission tries again.
                 self._lacks_known = True
-                return ()
+                return None
         return self._known
 
     def _judge(self, exercise: str, program: Program, execution: Execution, marks: tuple[Mark, ...]) -> Outcome:
@@ -213,7 +213,9 @@ class Grader:
         execution = runs.run_alone(exercise, joint, lost)
         if execution is None:
             return None
-        if sum(mark.score for mark in self.marking.mark(execution, exercise=exercise)) <= outcome.score:
-            return None  # explaining costs more than marking, and nobody would read it
+        # Explaining costs more than marking, and nobody would read it.
+        for run in (execution, keep_single_values(execution, joint)):
+            if sum(mark.score for mark in self.marking.mark(run, exercise=exercise)) <= outcome.score:
+                return None
         marks = self.marking.mark(execution, program, self.load_known, exercise)
         return self._judge(exercise, program, execution, marks)

@@ -101,8 +101,8 @@ class CellRun(msgspec.Struct, frozen=True):
     ending: Ending
     error: str = ""
     text: str = ""
-    crowded: bool = False
-    """Ended from outside while other threads or processes of the submission were there, which may be to blame."""
+    unsure: bool = False
+    """Other cells may be to blame for this end: their threads or processes were there, or they used up the time."""
 
 
 class Output(msgspec.Struct, frozen=True):

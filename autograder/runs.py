@@ -3,10 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
+import numpy as np
 
 from autograder.course import Assignment
 from autograder.marking.reference import InputSet
-from autograder.records import Ending, Execution, Mark, Program
+from autograder.records import Ending, Execution, Mark, Program, Value
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import build_budget
 
@@ -73,30 +74,30 @@ class Runs:
         cells = self._program.cells
         others = {number for number, cell in enumerate(cells) if cell.exercises and exercise not in cell.exercises}
         # A helper that hangs would hang again, on the time of this exercise.
-        sure = self._find_sure(exercise, joint)
-        others |= {cell for cell in sure if not cells[cell].exercises}
+        others |= {cell for cell in self._list_first(exercise, joint) if not cells[cell].exercises}
         whole = self._assignment.limits.cell_cpu_seconds
         # An endless loop is not paid for twice.
-        again = any(exercise in cells[cell].exercises for cell in sure)
+        again = any(exercise in cells[cell].exercises for cell in self._list_to_blame(exercise, joint))
         self._left.cell_cpu = max(0.5, whole / 8) if again else whole
         self.made[exercise] = self._spend_share(exercise, others)
         return self.made[exercise]
 
-    def _find_sure(self, exercise: str, joint: Execution) -> set[int]:
-        """Cells that are themselves to blame for the end of their process.
+    def _list_first(self, exercise: str, joint: Execution) -> set[int]:
+        """Cells that ended their process before any other exercise had run there.
 
-        Those that ended it before any other exercise had run there, and those whose time ran out while nothing ran
-        beside them. Of all others it is not known: an exercise may leave a thread that ends whatever runs later, or
-        takes its time, also in the passes after the first.
+        Of all others it is not known whether they are to blame: an exercise may leave a thread that ends whatever runs
+        later, or a function that hangs, also in the passes after the first.
         """
         cells = self._program.cells
         foreign = (number for number, cell in enumerate(cells) if set(cell.exercises) - {exercise})
         first = next(foreign, len(cells))
-        return {
-            run.cell
-            for run in joint.passes[0].runs
-            if (run.ending in _DIED and run.cell < first) or (run.ending is Ending.TIMEOUT and not run.crowded)
-        }
+        runs = joint.passes[0].runs
+        return {run.cell for run in runs if run.ending in _DIED and not run.unsure and run.cell < first}
+
+    def _list_to_blame(self, exercise: str, joint: Execution) -> set[int]:
+        """These, and cells whose time ran out while nothing ran beside them, which most often are endless loops."""
+        slow = {run.cell for run in joint.passes[0].runs if run.ending is Ending.TIMEOUT and not run.unsure}
+        return self._list_first(exercise, joint) | slow
 
     def is_untouched(self, exercise: str) -> bool:
         """Whether an exercise's cells are as they were released, or gone."""
@@ -128,3 +129,24 @@ class Runs:
         self._left.wall -= wall - mine.wall
         self._left.cpu -= cpu - mine.cpu
         return execution
+
+
+def keep_single_values(alone: Execution, joint: Execution) -> Execution:
+    """A run alone with the truth values, numbers and texts of the joint run, where it gave any.
+
+    Code can tell the two runs apart. Who answers True in one and False in the other would always be right once; what
+    a run alone gains beyond such answers is no guess.
+    """
+    passes = [
+        msgspec.structs.replace(
+            mine,
+            answers=mine.answers
+            | {name: value for name, value in other.answers.items() if name in mine.answers and _is_single(value)},
+        )
+        for mine, other in zip(alone.passes, joint.passes, strict=True)
+    ]
+    return msgspec.structs.replace(alone, passes=tuple(passes))
+
+
+def _is_single(value: Value) -> bool:
+    return value.size == 1 if isinstance(value, np.ndarray) else isinstance(value, bool | int | float | str)

@@ -35,12 +35,16 @@ def _list_open(pid: int) -> Iterator[tuple[tuple[int, int], int]]:
 
 
 def _list_mapped(pid: int) -> Iterator[tuple[tuple[int, int], int]]:
-    """The same of mapped files, and of shared memory that has no name."""
-    try:
-        with open(f"/proc/{pid}/maps", "rb") as file:
+    """The same of mapped files, and of shared memory that has no name.
+
+    All threads share them, but one that has ended shows none.
+    """
+    lines: list[list[bytes]] = []
+    for task in _list(f"/proc/{pid}/task"):
+        with suppress(OSError), open(f"/proc/{pid}/task/{task}/maps", "rb") as file:
             lines = [line.split(maxsplit=5) for line in file if line.endswith(b" (deleted)\n")]
-    except OSError:
-        return
+        if lines:
+            break
     looked: set[tuple[bytes, bytes]] = set()
     for addresses, _, _, device, inode, _ in lines:
         if (device, inode) in looked:
@@ -49,11 +53,9 @@ def _list_mapped(pid: int) -> Iterator[tuple[tuple[int, int], int]]:
         start, end = (int(each, 16) for each in addresses.split(b"-"))
         try:
             status = os.stat(f"/proc/{pid}/map_files/{start:x}-{end:x}")
-        except PermissionError:
+        except OSError:
             major, minor = (int(each, 16) for each in device.split(b":"))
             yield (os.makedev(major, minor), int(inode)), end - start
-        except OSError:
-            continue
         else:
             if status.st_nlink == 0:
                 yield (status.st_dev, status.st_ino), status.st_blocks * _BLOCK

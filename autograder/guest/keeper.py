@@ -10,7 +10,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from . import deleted, landlock, minder, users, walls, wire
@@ -86,8 +86,8 @@ class KeeperMaker:
             for fd in pipes:
                 os.close(fd)
             if stage.settings.landlock:
-                # Held until the end; see there.
-                _ = [os.open(path, os.O_PATH) for path in landlock.list_own_files(student)]
+                for path in landlock.list_own_files(student):
+                    os.open(path, os.O_PATH)  # held until the end; see there
             owner = os.getuid() if uid is None else uid
             places = users.list_places() if self._own_user else [self._folder]
             disk_bytes, files = stage.settings.disk_bytes, stage.settings.files
@@ -98,7 +98,8 @@ class KeeperMaker:
 
             code = minder.mind_student(student, (signal.SIGTERM,), is_over)
         except BaseException as error:
-            report_fault(pipes[1], "keeper", error)
+            with suppress(OSError):  # by then the pipe may be closed
+                report_fault(pipes[1], "keeper", error)
         os._exit(code if self._sweep() else wire.SWEEP_FAILED)
 
     def _enter_student(self, pipes: tuple[int, int], uid: int | None) -> None:
@@ -142,15 +143,16 @@ def _list_descendants(root: int) -> list[int]:
     found: list[int] = []
     waiting = [root]
     while waiting:
-        try:
-            pid = waiting.pop()
+        pid = waiting.pop()
+        tasks: list[str] = []
+        with suppress(OSError):
             tasks = os.listdir(f"/proc/{pid}/task")
-            texts = [_read(f"/proc/{pid}/task/{task}/children") for task in tasks]
-        except OSError:
-            continue
-        children = [int(child) for text in texts for child in text.split()]
-        found += children
-        waiting += children
+        for task in tasks:
+            # One that ends meanwhile hides no child of another.
+            with suppress(OSError):
+                children = [int(child) for child in _read(f"/proc/{pid}/task/{task}/children").split()]
+                found += children
+                waiting += children
     return found
 
 

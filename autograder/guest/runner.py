@@ -14,6 +14,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import takewhile
 from os import _exit, getpid
 from types import CodeType, FunctionType, ModuleType
@@ -68,15 +69,19 @@ def _clear_folder(home: str) -> None:
     """
     os.chdir(home)
     for entry in tuple(os.scandir(home)):
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path, ignore_errors=True)
-        else:
-            os.unlink(entry.path)
+        _attempt(partial(_remove, entry))
     for name in _list_imported():
         module = sys.modules[name]
         file = module.__dict__.get("__file__") if isinstance(module, ModuleType) else None
         if type(file) is str and file.startswith(f"{home}/"):
             del sys.modules[name]
+
+
+def _remove(entry: "os.DirEntry[str]") -> None:
+    if entry.is_dir(follow_symlinks=False):
+        shutil.rmtree(entry.path, ignore_errors=True)
+    else:
+        os.unlink(entry.path)
 
 
 _preloaded: list[str] = []
@@ -167,7 +172,7 @@ class Program:
     def _show(self, mime: str, data: bytes) -> None:
         self._send(wire.Shown(self._shown_cell, mime, data))
 
-    def _run_as_submitted(self, order: wire.RunPass, names: dict[str, Any], capture: Capture | None) -> None:
+    def _run_as_submitted(self, order: wire.RunPass, names: dict[str, Any], capture: Capture) -> None:
         for cell in self._job.cells:
             if cell.number not in order.skip:
                 self._shown_cell = cell.number

@@ -78,6 +78,7 @@ class Sheet:
         self.read: dict[str, None] = {}
         self._expected = expected
         self._ready: dict[str, np.ndarray | bool | int | float | str | CheckFailed] = {}
+        self._repairs: dict[str, str] = {}
 
     def forget_reading(self) -> None:
         """Start to note anew which answers are read and what is said about them."""
@@ -95,6 +96,9 @@ class Sheet:
             except CheckFailed as failure:
                 self._ready[name] = failure
         value = self._ready[name]
+        # Whoever reads it hears of it, so that what is said of a test does not hang on which test came first.
+        if (repair := self._repairs.get(name)) is not None and repair not in self.notes:
+            self.notes.append(repair)
         if isinstance(value, CheckFailed):
             wanted = getattr(self._expected, name, None)
             raise CheckFailed(value.rationale, hint=value.hint, detail=value.detail, name=name, wanted=wanted)
@@ -128,20 +132,16 @@ class Sheet:
         if value.shape == shape:
             return value.astype(np.float64)
         if shape[0] == 1 and symbols[0] == "B" and value.shape == shape[1:]:
-            self._note(f"`{name}` came without the batch axis; it was added.")
+            self._repairs[name] = f"`{name}` came without the batch axis; it was added."
             return value.astype(np.float64)[np.newaxis]
         if len(shape) == 2 and symbols[0] == "C" and value.shape == shape[::-1]:
-            self._note(f"`{name}` came as ({symbols[1]}, {symbols[0]}); it was turned.")
+            self._repairs[name] = f"`{name}` came as ({symbols[1]}, {symbols[0]}); it was turned."
             return np.ascontiguousarray(value.T.astype(np.float64))
         raise CheckFailed(f"`{name}` has not the shape {kind}.", detail=f"shape {value.shape}, expected {shape}")
 
     def resolve_shape(self, symbols: tuple[str, ...]) -> tuple[int, ...]:
         """A symbolic shape in numbers of this input set."""
         return tuple(int(symbol) if symbol.isdigit() else int(getattr(self.inputs, symbol)) for symbol in symbols)
-
-    def _note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
 
 
 def describe_kind(value: Value) -> str:

@@ -17,8 +17,8 @@ from autograder.marking.diagnosis.nouns import Difference, Explanation
 from autograder.marking.known import Failure, KnownMistake, Match, find_failure, find_mistake
 from autograder.records import CellRun, Ending, Execution, Mark, Missing, Program
 
-Known = Callable[[], Sequence[KnownMistake]]
-"""Gives the known mistakes of the assignment; asked only when a mark is lost."""
+Known = Callable[[], Sequence[KnownMistake] | None]
+"""Gives the known mistakes of the assignment, or None when they cannot be had; asked only when a mark is lost."""
 
 
 class HiddenTest(msgspec.Struct, frozen=True):
@@ -120,7 +120,7 @@ def _find_known(
     wanted = attempt.answers[test.exercise]
     sheets = [get_sheet(case.answers) for case in cases]
     answers = [{name: sheet.raw[name] for name in wanted if name in sheet.raw} for sheet in sheets]
-    mistakes = [each for each in known() if each.exercise == test.exercise]
+    mistakes = [each for each in known() or () if each.exercise == test.exercise]
     read = [name for name in verdict.read if name in wanted]
     return find_mistake(mistakes, test.name, read, answers, attempt.failures[test.exercise])
 

@@ -4,10 +4,12 @@ pytest has no public way to be called piece by piece, so it runs in a thread of 
 takes submissions from a queue. Only public hooks are used.
 """
 
+import functools
 import os
 import queue
 import sys
 import threading
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -83,8 +85,9 @@ class MarkingSession:
         """
         if self._stuck:
             raise CourseError(self._stuck)
+        asked = functools.cache(known) if known is not None else None
         attempt = build_attempt(execution, program, self._course.assignment(self._name)) if program else None
-        before = self._memory.open(execution, attempt, with_known=known is not None)
+        before = self._memory.open(execution, attempt, with_known=asked is not None)
         wanted = [number for number, test in enumerate(self.tests) if exercise in (None, test.exercise)]
         marks = {number: mark for number in wanted if (mark := before.recall(self.tests[number])) is not None}
         missing = [number for number in wanted if number not in marks]
@@ -93,9 +96,9 @@ class MarkingSession:
             self._jobs.put(_Job(cases, frozenset(missing)))
             for number, verdict in zip(missing, cast(list[Verdict], self._take(MARK_SECONDS)), strict=True):
                 test = self.tests[number]
-                marks[number] = build_mark(test, verdict, cases, attempt, known)
+                marks[number] = build_mark(test, verdict, cases, attempt, asked)
                 # Without the known mistakes, which may be there the next time, a lost mark is explained worse.
-                if verdict.passed or known is None or known():
+                if verdict.passed or asked is None or asked() is not None:
                     before.keep(test, verdict.read, marks[number])
         return tuple(marks[number] for number in wanted)
 
@@ -180,6 +183,9 @@ class _Driver:
             tests = tuple(describe_test(item) for item in session.items)
             if not tests:
                 raise CourseError(f"{session.config.rootpath}: there are no hidden tests")
+            name, times = Counter(test.name for test in tests).most_common(1)[0]
+            if times > 1:
+                raise CourseError(f"{session.config.rootpath}: {times} hidden tests are called {name}; rename one")
         except CourseError as error:
             self.problem = str(error)
             return True

@@ -10,12 +10,13 @@ import msgspec
 class Clone(msgspec.Struct):
     """One submission's processes: the host's ends of its pipes and the handle that ends it.
 
-    pidfd: of the root of its processes (an init or a keeper); readable when nothing of the submission is left.
+    pidfd: of the root of its processes (an init, which may be the student's process, or a keeper); readable when
+    nothing of the submission is left.
     end_signal: what tells that root to end everything.
     cpu_before: seconds of processor time that the root had used before the submission was there.
     memory_before: bytes that each of the first processes shares with the fork server; `first` is their number: the
     student's own, and the root where that is another.
-    own_network: whether all sockets of its network are the submission's.
+    network_pid: of a process of ours in its network, all of whose sockets are the submission's; 0 where others use it.
     """
 
     request: int
@@ -25,7 +26,7 @@ class Clone(msgspec.Struct):
     cpu_before: float = 0.0
     memory_before: int = 0
     first: int = 2
-    own_network: bool = False
+    network_pid: int = 0
     was_ended: bool = False
 
     def end(self) -> None:

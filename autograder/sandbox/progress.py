@@ -155,12 +155,12 @@ class Progress:
         *,
         out_of_time: bool = False,
         is_doubtful: bool = False,
-        is_crowded: bool = False,
+        is_unsure: bool = False,
     ) -> None:
         """The processes are gone: drop the steps that are done, blame a cell for one that is not.
 
         out_of_time: the time of the whole submission is used up, so that no cell is to blame for what did not start.
-        is_crowded: see `CellRun`.
+        is_unsure: see `CellRun`.
         is_doubtful: somebody else may have ended them; the first time nobody is blamed, and what is left runs again.
         """
         if not self._began and (code == wire.SETUP_FAILED or self._fault is not None):
@@ -183,7 +183,7 @@ class Progress:
         if cell is None:
             self.steps = []
             return
-        blamed = CellRun(cell, ending, text=reason, crowded=is_crowded)
+        blamed = CellRun(cell, ending, text=reason, unsure=is_unsure)
         step = self.steps[0]
         if step.graded:
             self._died[cell] = blamed
@@ -219,6 +219,7 @@ class Progress:
                         cell,
                         Ending.TIMEOUT,
                         text="the time of the whole submission was used up (limit wall_seconds or cpu_seconds)",
+                        unsure=True,
                     )
                     for cell in missing
                 }

@@ -38,7 +38,6 @@ _DENIED = """
     iopl ioperm modify_ldt personality lookup_dcookie nfsservctl
     landlock_create_ruleset landlock_add_rule landlock_restrict_self
 """.split()
-
 """Among them: `sendmsg`, for a descriptor under way between two sockets is in no table in which it could be found;
 attributes of files, which are a place to leave messages on what everybody may write."""
 

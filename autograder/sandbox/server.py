@@ -129,7 +129,7 @@ class ForkServer:
         self._end_signal = end_signal
         self._own_network = own_network
         self._first = first
-        self._memory = 0
+        self._parent = self._memory = 0
 
     @property
     def pid(self) -> int:
@@ -145,8 +145,11 @@ class ForkServer:
             os.close(request)
             os.close(reply)
             raise
-        # Frozen after its imports, the fork server has the same memory for as long as it lives.
-        self._memory = self._memory or _read_parent_memory(pidfd)
+        if not self._parent:
+            # Frozen after its imports, the fork server has the same memory for as long as it lives.
+            with contextlib.suppress(OSError):
+                parent = read_parent(read_pid(pidfd))
+                self._memory, self._parent = read_memory(parent), parent
         return Clone(
             request,
             reply,
@@ -154,7 +157,7 @@ class ForkServer:
             self._end_signal,
             memory_before=self._memory,
             first=self._first,
-            own_network=self._own_network,
+            network_pid=self._parent if self._own_network else 0,
         )
 
     def read_status(self, clone: Clone) -> tuple[int, float]:
@@ -167,13 +170,6 @@ class ForkServer:
     def close(self) -> None:
         """End the server and everything inside."""
         self._guest.close()
-
-
-def _read_parent_memory(pidfd: int) -> int:
-    """Bytes that the fork server has, of which the process behind the pidfd is a child; 0 when one is gone."""
-    with contextlib.suppress(OSError):
-        return read_memory(read_parent(read_pid(pidfd)))
-    return 0
 
 
 class SingleServer:
@@ -240,7 +236,7 @@ class SingleServer:
             os.dup(self._init),
             cpu_before=before.cpu_seconds,
             memory_before=before.memory_bytes,
-            own_network=True,
+            network_pid=read_pid(self._init),
         )
 
     def read_status(self, clone: Clone) -> tuple[int, float]:

@@ -147,9 +147,9 @@ class Session:
             ending = ended or _read_ending(code, cpu, budget, limits)
             # Students can do this to themselves; so can the machine, when its memory runs out, or a person.
             is_doubtful = ended is None and ending[0] is Ending.KILLED and _read_signal(code) == signal.SIGKILL
-            progress.finish(
-                ending, code, out_of_time=watch.out_of_time, is_doubtful=is_doubtful, is_crowded=watch.is_crowded
-            )
+            # What the kernel ends for its time has used up that of the whole submission.
+            is_unsure = watch.is_unsure or (ended is None and ending[0] is Ending.TIMEOUT)
+            progress.finish(ending, code, out_of_time=watch.out_of_time, is_doubtful=is_doubtful, is_unsure=is_unsure)
             # The kernel's sum leaves out processes that were killed before anyone waited for them.
             return max(cpu, watch.cpu_seconds)
         finally:
@@ -157,7 +157,7 @@ class Session:
 
 
 def _read_ending(code: int, cpu: float, budget: Budget, limits: Limits) -> tuple[Ending, str]:
-    """How processes ended that the host did not end, from the init's exit code (`guest.minder`)."""
+    """How processes ended that the host did not end, from the exit code of their root (`guest.minder`)."""
     if code == wire.DISK_FULL:
         return Ending.KILLED, (
             f"its files took more than {limits.disk_bytes // 2**20} MiB (limit disk_bytes) or were more than "

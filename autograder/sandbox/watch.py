@@ -36,7 +36,8 @@ class Watch:
     """Keeps the limits of one set of processes; looks at /proc only once it has run for a while.
 
     memory_bytes: None where the kernel keeps the limit (`cgroup.py`).
-    `is_crowded`: other threads or processes have been seen beside the cell that runs.
+    `is_unsure`: other threads or processes have been seen beside the cell that runs, or other cells have used up the
+    time of the whole submission.
     """
 
     def __init__(self, clone: Clone, budget: Budget, memory_bytes: int | None) -> None:
@@ -56,7 +57,7 @@ class Watch:
         """A cell has begun or ended."""
         self._cell_end = time.monotonic() + self._budget.cell_wall
         self._fresh = True
-        self.is_crowded = False
+        self.is_unsure = False
 
     @property
     def out_of_time(self) -> bool:
@@ -72,6 +73,7 @@ class Watch:
         now = time.monotonic()
         budget = self._budget
         if now >= self._end:
+            self.is_unsure = True
             return Ending.TIMEOUT, f"the whole submission ran longer than its {budget.wall:.3g} s (limit wall_seconds)"
         if now >= self._cell_end:
             return Ending.TIMEOUT, f"it ran longer than {budget.cell_wall:g} s (limit cell_wall_seconds)"
@@ -89,7 +91,7 @@ class Watch:
             if self._pid < 0:
                 return None
         usage = measure_tree(self._pid)
-        self.is_crowded = self.is_crowded or usage.threads > self._clone.first
+        self.is_unsure = self.is_unsure or usage.threads > self._clone.first
         cpu_seconds = usage.cpu_seconds - self._clone.cpu_before
         self.cpu_seconds = max(self.cpu_seconds, cpu_seconds)
         if self._fresh:
@@ -99,13 +101,14 @@ class Watch:
         if cpu_seconds - self._cpu_base > budget.cell_cpu:
             return Ending.TIMEOUT, f"it used more than {budget.cell_cpu:g} s of processor time (limit cell_cpu_seconds)"
         if cpu_seconds > budget.cpu:
+            self.is_unsure = True
             return tell_cpu(budget)
         return None
 
     def _is_over(self, usage: Usage, allowed: float) -> bool:
         """Whether the processes have more memory than that, beside what was there before they began."""
-        if self._clone.own_network:
-            allowed -= measure_sockets(self._pid)
+        if self._clone.network_pid:
+            allowed -= measure_sockets(self._clone.network_pid)
         # The first processes share the fork server's pages.
         before = self._clone.memory_before
         if usage.memory_bytes - self._clone.first * before <= allowed:

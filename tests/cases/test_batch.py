@@ -2,14 +2,16 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from autograder.batch import run_all
+from autograder.batch import Workers, run_all
 from autograder.course import Course
 from autograder.grading import Grader
+from autograder.sandbox.processes import walk_tree
 
 ASSIGNMENT = "qkv"
 
@@ -68,3 +70,23 @@ def test_items_are_taken_as_they_are_needed(course: Course, tmp_path: Path) -> N
     next(results)
     assert taken <= 10
     results.close()  # type: ignore[attr-defined]
+
+
+def get_ready_in_vain(course: Course, before: set[int]) -> None:
+    """Two workers with their sandboxes, and then nothing for them to do."""
+    with Workers(2) as workers:
+        workers.get_ready(course, ASSIGNMENT)
+        deadline = time.monotonic() + 20
+        while len({*walk_tree(os.getpid())} - before) < 6 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        raise ValueError("refused")
+
+
+def test_workers_that_got_ready_in_vain_leave_no_process(course: Course) -> None:
+    before = {*walk_tree(os.getpid())}
+    with pytest.raises(ValueError, match="refused"):
+        get_ready_in_vain(course, before)
+    deadline = time.monotonic() + 20
+    while (left := {*walk_tree(os.getpid())} - before) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left

@@ -13,6 +13,7 @@ import pytest
 
 from autograder.grading import Order
 from autograder.records import Submission
+from autograder.runs import TOGETHER
 from autograder.sandbox.processes import measure_tree
 
 ROOT = Path(__file__).parents[2]
@@ -223,5 +224,13 @@ def test_an_endless_loop_is_not_paid_for_twice(bench, exercise) -> None:
     data = bench.fill({exercise: "while True: pass"})
     graded = bench.grader.grade_order(Order(Submission("eve", "", data, "")))
     limit = bench.grader.assignment.limits.cell_cpu_seconds
-    alone = graded.runs[exercise].cpu_seconds if exercise in graded.runs else 0
-    assert alone < limit / 3, "its run alone has an eighth of the time, and a start"
+    assert graded.runs[TOGETHER].cpu_seconds > limit
+    assert graded.runs[exercise].cpu_seconds < limit / 3, "its run alone has an eighth of the time, and a start"
+
+
+def test_a_helper_that_hangs_on_what_another_exercise_has_replaced_is_not_taken_away(bench) -> None:
+    patch = "\nimport builtins\nbuiltins.sorted = lambda values: [None for _ in iter(int, 1)]\n"
+    helper = "def take_a_copy(matrix):\n    return matrix.copy()\nparts = sorted([2, 1])\n"
+    value = read_answer(bench, "shared-value").replace("Wk.copy()", "take_a_copy(Wk)")
+    codes = {"shared-key": read_answer(bench, "shared-key") + patch, "shared-value": value}
+    bench.assert_full(bench.grade_codes(codes, {"shared-value": helper}))

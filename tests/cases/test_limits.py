@@ -6,6 +6,7 @@ import pytest
 from autograder.course import Limits
 from autograder.grading import Grader
 from autograder.intake.notebook import parse_program
+from autograder.records import Ending
 from autograder.sandbox.watch import Budget, build_budget
 
 # Times that end nothing, and the rest small.
@@ -59,6 +60,14 @@ HITS = {
     "memory in sockets": (
         "memory_bytes",
         FILL_SOCKETS + FORKS.format(children=10, work="kept = fill()"),
+    ),
+    "memory in sockets, beside a first thread that has ended": (
+        "memory_bytes",
+        FILL_SOCKETS
+        + "import ctypes, os, threading, time\ndef go_on():\n    for _ in range(10):\n        if os.fork() == 0:\n"
+        "            kept = fill()\n            time.sleep(30)\n            os._exit(0)\n    time.sleep(30)\n"
+        "threading.Thread(target=go_on).start()\ntime.sleep(0.1)\nexits = {'x86_64': 60, 'aarch64': 93}\n"
+        "ctypes.CDLL(None).syscall(exits[os.uname().machine], 0)",
     ),
     "processes": ("processes", "import os, time\nfor _ in range(40): os.fork() or (time.sleep(5), os._exit(0))"),
     "threads": (
@@ -115,6 +124,22 @@ def test_time_that_is_up_is_named_in_the_message(small_bench, limit, budget, cod
     messages = {mark.message for mark in marks if mark.exercise == "shared-key"}
     assert len(messages) == 4
     assert all(f"limit {limit}" in message for message in messages), messages
+
+
+def test_who_is_to_blame_when_the_time_of_all_is_up_is_told_for_no_cell(small_bench) -> None:
+    for code, budget in (
+        (SPIN, Budget(wall=400, cpu=0.3, cell_wall=300, cell_cpu=100)),
+        (SLEEP, Budget(wall=0.5, cpu=100, cell_wall=300, cell_cpu=100)),
+    ):
+        _, execution = execute(small_bench, code, budget)
+        ended = [run for run in execution.passes[0].runs if run.ending is Ending.TIMEOUT]
+        assert len(ended) > 1, "cells that were not reached as well"
+        assert all(run.unsure for run in ended)
+
+
+def test_a_cell_that_uses_up_its_own_time_is_to_blame(small_bench) -> None:
+    _, execution = execute(small_bench, SPIN, Budget(wall=400, cpu=200, cell_wall=300, cell_cpu=0.3))
+    assert [run.unsure for run in execution.passes[0].runs if run.ending is Ending.TIMEOUT] == [False]
 
 
 def test_output_over_its_limit_is_cut_with_a_word_about_the_limit(small_bench) -> None:

@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.course import load_course
+from autograder.errors import CourseError
+from autograder.intake.notebook import parse_program
 from autograder.marking.memory import _digest
 from autograder.marking.session import MarkingSession
 from autograder.records import CellRun, Execution, Mark, Missing, Opaque, Pass
+from autograder.sandbox.watch import build_budget
 
 ROOT = Path(__file__).parents[2]
 COUNTED = """
@@ -121,6 +124,49 @@ def test_a_lost_mark_is_explained_anew_where_the_cells_ended_otherwise(bench) ->
         bench.lost(silent)["test_keys_are_recomputed"].message
     ] * 2
     assert bench.lost(failing)["test_keys_are_recomputed"] != bench.lost(silent)["test_keys_are_recomputed"]
+
+
+def test_what_is_said_of_a_test_does_not_hang_on_which_submission_came_first(marked: Marked, tmp_path: Path) -> None:
+    """A repaired answer is told of by each test that reads it, whether or not another test has read it before."""
+    flat = {each.seed: each.expected["K6"][0] for each in marked.session.input_sets}
+
+    def build(**changed: object) -> Execution:
+        return Execution(
+            tuple(
+                Pass(each.seed, (), dict(each.expected) | {"K6": flat[each.seed]} | changed)
+                for each in marked.session.input_sets
+            )
+        )
+
+    right, wrong = build(), build(Q6=np.zeros(3))
+    both = [marked.mark(each) for each in (right, wrong)]
+    (tmp_path / "again").mkdir()
+    other = Marked(tmp_path / "again")
+    with other.session:
+        assert [other.mark(each) for each in (wrong, right)] == both[::-1]
+
+
+def test_an_explanation_without_the_known_mistakes_is_not_kept(bench) -> None:
+    grader = bench.grader
+    program = parse_program(bench.fill({"shared-key": "Wk_shared = Wk\nK_shared = K * 3"}), grader.assignment)
+    inputs = [(each.seed, each.inputs) for each in grader.marking.input_sets]
+    execution = grader.sandbox.execute(program, inputs, build_budget(grader.assignment), evidence=False)
+    asked = []
+
+    def cannot_be_had() -> None:
+        asked.append(1)
+
+    for _ in range(2):
+        grader.marking.mark(execution, program, cannot_be_had)
+    assert len(asked) == 2, "once for each submission, and again for the next"
+
+
+def test_two_hidden_tests_of_one_name_are_refused(tmp_path: Path) -> None:
+    marked = Marked(tmp_path)
+    folder = tmp_path / "tests/hidden/qkv"
+    shutil.copy(folder / "test_counted.py", folder / "test_counted_again.py")
+    with pytest.raises(CourseError, match="2 hidden tests are called test_"), marked.session:
+        pass
 
 
 VALUES = st.one_of(
