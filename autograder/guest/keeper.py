@@ -50,7 +50,7 @@ class KeeperMaker:
         if self._own_user:
             users.sweep_stale(_SWEEP_SECONDS)
 
-    def start(self, pipes: tuple[int, int]) -> tuple[int, int]:
+    def start(self, pipes: tuple[int, int], place: int) -> tuple[int, int]:
         """The keeper's pid and pidfd."""
         self._lease = users.take_lease() if self._own_user else None
         self._folder = tempfile.mkdtemp(prefix="autograder-", dir="/tmp")
@@ -59,7 +59,7 @@ class KeeperMaker:
             os.chown(self._folder, self._lease.uid, self._lease.uid)
         pid = os.fork()
         if pid == 0:
-            self._keep(pipes)
+            self._keep(pipes, place)
         return pid, os.pidfd_open(pid)
 
     def finish(self, status: int) -> int:
@@ -72,7 +72,7 @@ class KeeperMaker:
             self._lease.release()
         return status
 
-    def _keep(self, pipes: tuple[int, int]) -> NoReturn:
+    def _keep(self, pipes: tuple[int, int], place: int) -> NoReturn:
         stage, uid = self._stage, self._lease.uid if self._lease is not None else None
         code = wire.SETUP_FAILED
         try:
@@ -82,8 +82,8 @@ class KeeperMaker:
             stage.control.close()
             student = os.fork()
             if student == 0:
-                be_student(pipes, lambda: self._enter_student(pipes, uid))
-            for fd in pipes:
+                be_student(pipes, place, lambda: self._enter_student(pipes, uid))
+            for fd in (*pipes, place):
                 os.close(fd)
             if stage.settings.landlock:
                 for path in landlock.list_own_files(student):

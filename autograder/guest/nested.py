@@ -38,11 +38,11 @@ class NestedMaker:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
-    def start(self, pipes: tuple[int, int]) -> tuple[int, int]:
+    def start(self, pipes: tuple[int, int], place: int) -> tuple[int, int]:
         """The student's pid and pidfd."""
         pid, pidfd = walls.clone_into_namespaces()
         if pid == 0:
-            be_student(pipes, lambda: self._enter(pipes))
+            be_student(pipes, place, lambda: self._enter(pipes))
         return pid, pidfd
 
     def finish(self, status: int) -> int:

@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile
+from mmap import mmap
 from os import _exit, getpid
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -32,11 +33,14 @@ from .values import build_value, cut_text, name_type
 _BINDER = "__bind_lesson_names__"
 
 Send = Callable[[wire.Message], None]
+Begin = Callable[[wire.RunPass, int], None]
+"""Says which cell of a pass runs next."""
 
 
-def run_submission(request_fd: int, reply_fd: int, home: str = "") -> None:
+def run_submission(request_fd: int, reply_fd: int, place: mmap | None = None, home: str = "") -> None:
     """Serve passes from one descriptor to the other until the host closes it.
 
+    place: memory in which graded passes say where they are, so that the host need not be woken up at each cell.
     home: the folder that is the submission's own, and is emptied before each pass.
     """
     # As in Jupyter: what a notebook writes into its folder it can import.
@@ -44,12 +48,21 @@ def run_submission(request_fd: int, reply_fd: int, home: str = "") -> None:
     waiting = bytearray()
 
     def send(message: wire.Message) -> None:
-        # What is known of a cell goes out with the start of the next: half as many writes, and the host
-        # still learns which cell runs before it does.
         waiting.extend(wire.build_frame(message))
-        if isinstance(message, wire.Began | wire.Finished) or len(waiting) > 2**16:
-            _write_all(reply_fd, waiting)
-            waiting.clear()
+        if isinstance(message, wire.Finished) or len(waiting) > 2**16:
+            flush()
+
+    def flush() -> None:
+        _write_all(reply_fd, waiting)
+        waiting.clear()
+
+    def begin(order: wire.RunPass, cell: int) -> None:
+        """The host learns which cell runs before it does; what is known of the last one goes out with that."""
+        send(wire.Began(order.number, cell))
+        if order.graded and place is not None:
+            wire.PLACE.pack_into(place, 0, (order.number << 32) + cell + 1)
+        else:
+            flush()
 
     program: Program | None = None
     reader = wire.FrameReader(2**32 - 1)
@@ -57,7 +70,7 @@ def run_submission(request_fd: int, reply_fd: int, home: str = "") -> None:
         for body in reader.feed(data):
             request = wire.parse_request(body)
             if isinstance(request, wire.Job):
-                program = Program(request, send, home)
+                program = Program(request, send, begin, home)
             elif program is not None:
                 program.run(request)
 
@@ -138,9 +151,10 @@ def compile_known(cells: Sequence[str], lesson: frozenset[str]) -> None:
 class Program:
     """The cells of one submission, compiled once and run pass by pass, each in an empty folder."""
 
-    def __init__(self, job: wire.Job, send: Send, home: str) -> None:
+    def __init__(self, job: wire.Job, send: Send, begin: Begin, home: str) -> None:
         self._job = job
         self._send = send
+        self._begin = begin
         self._home = home
         self._codes: dict[tuple[int, bool], CodeType | SyntaxError] = {}
         self._answers = frozenset(job.answers)
@@ -187,7 +201,7 @@ class Program:
         capture: Capture | None = None,
     ) -> None:
         """Run one cell and send how it ended; nothing that student code raises gets past here."""
-        self._send(wire.Began(order.number, cell.number))
+        self._begin(order, cell.number)
         pid = getpid()
         ending: wire.EndingName = "ok"
         error = text = ""

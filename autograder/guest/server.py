@@ -3,7 +3,8 @@
 It never reads a request or a reply: those pipes are made by the host, passed through and closed, so
 that no submission's bytes stay in memory that the next one inherits.
 
-Control socket: the host sends one byte with two descriptors (request to read, reply to write); the
+Control socket: the host sends one byte with three descriptors (request to read, reply to write, memory
+that says where a pass is); the
 server answers one byte with a pidfd, and when all is over a `wire.STATUS` record. The pidfd becomes readable
 when nothing of the submission is left; how the host ends it, its mode says (`sandbox/modes.py`).
 """
@@ -23,8 +24,8 @@ from .stage import Stage
 class Maker(Protocol):
     """Makes the processes of one submission after the other."""
 
-    def start(self, pipes: tuple[int, int]) -> tuple[int, int]:
-        """The pid and the pidfd of a child that minds the submission and reads from and writes to these pipes."""
+    def start(self, pipes: tuple[int, int], place: int) -> tuple[int, int]:
+        """The pid and the pidfd of a child that minds the submission, with these pipes and the memory of its place."""
 
     def finish(self, status: int) -> int:
         """That child has ended, with this wait status; the one that the host is told."""
@@ -42,10 +43,10 @@ def serve(settings: wire.Settings) -> None:
     maker: Maker = nested.NestedMaker(stage) if settings.mode == "nested" else keeper.KeeperMaker(stage)
     stage.control.send(b"r")
     while True:
-        data, fds, _, _ = socket.recv_fds(stage.control, 1, 2)
+        data, fds, _, _ = socket.recv_fds(stage.control, 1, 3)
         if not data:
             return
-        pid, pidfd = maker.start((fds[0], fds[1]))
+        pid, pidfd = maker.start((fds[0], fds[1]), fds[2])
         for fd in fds:
             os.close(fd)
         socket.send_fds(stage.control, [b"p"], [pidfd])

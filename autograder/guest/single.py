@@ -22,15 +22,15 @@ def serve_one(stage: Stage) -> NoReturn:
     for entry in os.scandir("/tmp"):
         shutil.rmtree(entry.path) if entry.is_dir() else os.unlink(entry.path)
     stage.control.send(b"r")
-    data, fds, _, _ = socket.recv_fds(stage.control, 1, 2)
+    data, fds, _, _ = socket.recv_fds(stage.control, 1, 3)
     if not data:
         os._exit(0)
-    pipes = fds[0], fds[1]
+    pipes, place = (fds[0], fds[1]), fds[2]
     try:
         student = os.fork()
         if student == 0:
-            be_student(pipes, lambda: walls.enter_student(pipes, stage.limits, stage.settings.filter))
-        for fd in pipes:
+            be_student(pipes, place, lambda: walls.enter_student(pipes, stage.limits, stage.settings.filter))
+        for fd in fds:
             os.close(fd)
         # The tmpfs caps the bytes; nothing but these looks caps the files.
         code = minder.mind_student(student, (), lambda: minder.count_files("/tmp") > stage.settings.files)

@@ -29,6 +29,9 @@ _HEADER = struct.Struct(">I")
 STATUS = struct.Struct("=idd")
 """Of the fork server, not of a guest: wait status of the init, user seconds, system seconds."""
 
+PLACE = struct.Struct("=Q")
+"""Where a graded pass is, in memory that host and guest share: 2**32 times its number, and 1 more than its cell."""
+
 EndingName = Literal["ok", "error", "out-of-memory", "exited"]
 """The endings that a guest can tell; the others are seen by the host."""
 

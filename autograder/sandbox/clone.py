@@ -6,10 +6,13 @@ import signal
 
 import msgspec
 
+from autograder.guest import wire
+
 
 class Clone(msgspec.Struct):
     """One submission's processes: the host's ends of its pipes and the handle that ends it.
 
+    place: memory in which graded passes say where they are (`wire.PLACE`); what stands there is a claim.
     pidfd: of the root of its processes (an init, which may be the student's process, or a keeper); readable when
     nothing of the submission is left.
     end_signal: what tells that root to end everything.
@@ -21,6 +24,7 @@ class Clone(msgspec.Struct):
 
     request: int
     reply: int
+    place: int
     pidfd: int
     end_signal: signal.Signals = signal.SIGKILL
     cpu_before: float = 0.0
@@ -36,6 +40,11 @@ class Clone(msgspec.Struct):
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, self.end_signal)
 
+    def read_place(self) -> tuple[int, int]:
+        """The number of the graded pass that runs and of its cell; -1 for a cell where none has begun."""
+        number, cell = divmod(int(wire.PLACE.unpack(os.pread(self.place, wire.PLACE.size, 0))[0]), 2**32)
+        return number, cell - 1
+
     def close_request(self) -> None:
         """Nothing more will be asked; the guest's process ends then."""
         if self.request >= 0:
@@ -46,4 +55,5 @@ class Clone(msgspec.Struct):
         """Give back all descriptors."""
         self.close_request()
         os.close(self.reply)
+        os.close(self.place)
         os.close(self.pidfd)

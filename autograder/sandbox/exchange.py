@@ -71,6 +71,8 @@ class Exchange:
         if self._progress.is_done and self._clone.request >= 0:
             self._stop_polling(self._clone.request)
             self._clone.close_request()
+        if self._watch.is_due and self._progress.take_place(*self._clone.read_place()):
+            self._watch.progress()
         if not self._dead and (broken := self._watch.check()) is not None:
             self._kill(*broken)
 

@@ -69,7 +69,7 @@ class Progress:
         """A new set of processes starts on the steps that are left."""
         self._done = self._asked = 0
         self._running = -1
-        self._last = -1
+        self._last = self._place = -1
         self._began = False
         self._fault: wire.Fault | None = None
         for step in self.steps:
@@ -117,8 +117,8 @@ class Progress:
         self._check(reply.pass_number == step.number, "a reply of another pass")
         if isinstance(reply, wire.Began):
             known = range(self._last + 1, len(self._program.cells))
-            skipped = reply.cell in self._never or reply.cell in self._died
-            self._check(self._running < 0 and reply.cell in known and not skipped, "a cell out of order")
+            ordered = self._running < 0 and reply.cell in known and not self._is_left_out(reply.cell)
+            self._check(ordered, "a cell out of order")
             self._began = True
             self._running = self._last = reply.cell
             watch.progress()
@@ -135,7 +135,7 @@ class Progress:
             self._answers[step.number][name] = read_value(reply.value)
         else:
             self._check(self._running < 0, "a pass that ends within a cell")
-            self._last = -1
+            self._last = self._place = -1
             self._done += 1
             watch.progress()
 
@@ -147,6 +147,23 @@ class Progress:
     def _check(right: bool, text: str) -> None:
         if not right:
             raise wire.WireError(text)
+
+    def take_place(self, number: int, cell: int) -> bool:
+        """Where the processes say they are; in a graded pass that may be further than their last reply.
+
+        Returns whether a further cell has begun, which can be said once of each.
+        """
+        if self._done >= self._asked or number != self.steps[self._done].number or not self.steps[self._done].graded:
+            return False
+        known = range(max(self._place, self._last) + 1, len(self._program.cells))
+        if cell not in known or self._is_left_out(cell):
+            return False
+        self._began = True
+        self._place = cell
+        return True
+
+    def _is_left_out(self, cell: int) -> bool:
+        return cell in self._never or cell in self._died
 
     def finish(
         self,
@@ -168,6 +185,7 @@ class Progress:
                 f"{self._fault.stage[:100]}: {self._fault.text[: wire.MAX_TEXT]}" if self._fault else "no reason given"
             )
             raise SandboxError(f"the sandbox could not build its inner wall ({where}); see `autograder doctor`")
+        self._last = max(self._last, self._place)
         done, self.steps = self.steps[: self._done], self.steps[self._done :]
         if not self.steps:
             return

@@ -138,12 +138,12 @@ class ForkServer:
 
     def clone(self) -> Clone:
         """Processes for one submission. `SandboxError` when the server does not answer."""
-        request, reply = self._guest.send_pipes()
+        ends = self._guest.send_pipes()
         try:
             pidfd = self._guest.receive_pidfd()
         except SandboxError:
-            os.close(request)
-            os.close(reply)
+            for fd in ends:
+                os.close(fd)
             raise
         if not self._parent:
             # Frozen after its imports, the fork server has the same memory for as long as it lives.
@@ -151,8 +151,7 @@ class ForkServer:
                 parent = read_parent(read_pid(pidfd))
                 self._memory, self._parent = read_memory(parent), parent
         return Clone(
-            request,
-            reply,
+            *ends,
             pidfd,
             self._end_signal,
             memory_before=self._memory,
@@ -229,10 +228,8 @@ class SingleServer:
                 raise SandboxError(str(error)) from error
         self._is_used = True
         before = measure_tree(read_pid(self._init))
-        request, reply = self._guest.send_pipes()
         return Clone(
-            request,
-            reply,
+            *self._guest.send_pipes(),
             os.dup(self._init),
             cpu_before=before.cpu_seconds,
             memory_before=before.memory_bytes,

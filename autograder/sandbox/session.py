@@ -116,8 +116,8 @@ class Session:
             began = time.monotonic()
             try:
                 cpu = self._run_once(progress, job, budget)
-            except SandboxError:
-                self.close()
+            except Exception:
+                self.close()  # also after a fault of ours: the next submission starts anew
                 raise
             budget.wall -= time.monotonic() - began
             budget.cpu -= cpu
@@ -138,6 +138,7 @@ class Session:
                 progress.begin()
                 watch = Watch(clone, budget, limits.memory_bytes if group is None else None)
                 ended = Exchange(clone, progress, job, watch).run()
+                progress.take_place(*clone.read_place())
                 if ended is None and group is not None and group.is_out_of_memory():
                     ended = tell_memory(limits.memory_bytes)
                     clone.was_ended = True  # the root too

@@ -1,5 +1,6 @@
 """One started guest process: its control socket, its log, its end."""
 
+import fcntl
 import os
 import signal
 import socket
@@ -91,22 +92,29 @@ class StartedGuest:
             return False
         return code in (-signal.SIGKILL, 128 + signal.SIGKILL)
 
-    def send_pipes(self) -> tuple[int, int]:
-        """Give the guest the pipes of a submission; the host's ends, to write requests and to read replies."""
+    def send_pipes(self) -> tuple[int, int, int]:
+        """Give the guest the pipes of a submission, and the memory that says where a pass is (`wire.PLACE`).
+
+        Returns the host's ends, to write requests and to read replies, and that memory.
+        """
         request_inside, request = os.pipe2(os.O_CLOEXEC)
         reply, reply_inside = os.pipe2(os.O_CLOEXEC)
+        place = -1
         try:
-            socket.send_fds(self.control, [b"c"], [request_inside, reply_inside])
+            place = _make_place()
+            socket.send_fds(self.control, [b"c"], [request_inside, reply_inside, place])
         except OSError as error:
             os.close(request)
             os.close(reply)
+            if place >= 0:
+                os.close(place)
             raise SandboxError("the sandbox's fork server does not answer") from error
         finally:
             os.close(request_inside)
             os.close(reply_inside)
         os.set_blocking(request, False)
         os.set_blocking(reply, False)
-        return request, reply
+        return request, reply, place
 
     def receive_pidfd(self) -> int:
         """The handle of the processes that were made for the pipes just sent. `SandboxError` when there is none."""
@@ -140,6 +148,14 @@ class StartedGuest:
     def close(self) -> None:
         """End the guest and everything inside."""
         self._resources.close()
+
+
+def _make_place() -> int:
+    """Memory of a fixed size: what the guest could add to it, nobody would count."""
+    place = os.memfd_create("place", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(place, wire.PLACE.size)
+    fcntl.fcntl(place, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+    return place
 
 
 def _make_memory_file(name: str, stack: ExitStack) -> int:

@@ -64,6 +64,11 @@ class Watch:
         """Whether the time of the whole submission is used up."""
         return time.monotonic() >= self._end
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the next look may find a limit broken."""
+        return time.monotonic() >= min(self._next_poll, self._cell_end)
+
     def wait_seconds(self) -> float:
         """How long nothing needs to be looked at."""
         return max(0.0, min(self._next_poll, self._cell_end, self._end) - time.monotonic())

@@ -229,8 +229,8 @@ def test_an_endless_loop_is_not_paid_for_twice(bench, exercise) -> None:
 
 
 def test_a_helper_that_hangs_on_what_another_exercise_has_replaced_is_not_taken_away(bench) -> None:
-    patch = "\nimport builtins\nbuiltins.sorted = lambda values: [None for _ in iter(int, 1)]\n"
-    helper = "def take_a_copy(matrix):\n    return matrix.copy()\nparts = sorted([2, 1])\n"
+    patch = "\nimport math\nmath.gcd = lambda *values: [None for _ in iter(int, 1)]\n"
+    helper = "def take_a_copy(matrix):\n    return matrix.copy()\nimport math\nparts = math.gcd(4, 6)\n"
     value = read_answer(bench, "shared-value").replace("Wk.copy()", "take_a_copy(Wk)")
     codes = {"shared-key": read_answer(bench, "shared-key") + patch, "shared-value": value}
     bench.assert_full(bench.grade_codes(codes, {"shared-value": helper}))

@@ -97,7 +97,7 @@ def test_nobody_answers_one_thing_together_and_another_thing_alone(bench) -> Non
 
 def test_a_truth_value_that_is_wrong_because_of_another_exercise_is_saved_with_what_it_was_computed_from(bench) -> None:
     patch = "\nnp.matmul = lambda left, right: 0 * np.einsum('...ij,...jk->...ik', left, right)"
-    value = "V_first = V.copy()\nWv_shared = Wk\nV_shared = np.matmul(X, Wv_shared)\n"
+    value = "V_first = V[0, 0]\nWv_shared = Wk\nV_shared = np.matmul(X, Wv_shared)\n"
     value += "equals_K = bool(np.allclose(V_shared, K))\nequals_Q = bool(np.allclose(V_shared, Q))"
     graded = grade(bench, {"shared-key": bench.read_source("shared-key") + patch, "shared-value": value})
     assert bench.scores(graded.grade)["shared-value"] == FULL["shared-value"]

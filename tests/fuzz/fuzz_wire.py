@@ -30,7 +30,7 @@ def open_progress(evidence: bool = True) -> tuple[Progress, Watch]:
     progress = Progress(ASSIGNMENT, PROGRAM, INPUT_SETS, frozenset({2}), evidence)
     progress.begin()
     progress.take_requests()
-    return progress, Watch(Clone(-1, -1, -1), build_budget(ASSIGNMENT), 2**28)
+    return progress, Watch(Clone(-1, -1, -1, -1), build_budget(ASSIGNMENT), 2**28)
 
 
 def take_stream(data: bytes) -> Progress:

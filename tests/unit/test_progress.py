@@ -1,0 +1,46 @@
+"""What the host believes of the place that a guest says it is at."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autograder.guest import wire
+from autograder.records import Ending
+
+from ..fuzz.fuzz_wire import PROGRAM, open_progress
+
+
+def test_each_further_cell_of_the_pass_that_runs_counts_once() -> None:
+    progress, _ = open_progress()
+    number = progress.steps[0].number
+    assert progress.take_place(number, 0)
+    assert not progress.take_place(number, 0)
+    assert progress.take_place(number, 3)
+    assert not progress.take_place(number, 1), "there is no way back"
+    assert not progress.take_place(number, 2), "a cell that is left out"
+    assert not progress.take_place(number, len(PROGRAM.cells))
+    assert not progress.take_place(number + 1, 3)
+
+
+def test_a_place_before_the_replies_about_it_refuses_none_of_them() -> None:
+    progress, watch = open_progress()
+    number = progress.steps[0].number
+    assert progress.take_place(number, 3)
+    for cell in (0, 1, 3):
+        progress.take(wire.Began(number, cell), watch)
+        progress.take(wire.Ended(number, cell, "ok", "", ""), watch)
+
+
+def test_the_cell_at_the_last_place_is_to_blame() -> None:
+    progress, watch = open_progress()
+    number = progress.steps[0].number
+    progress.take(wire.Began(number, 0), watch)
+    progress.take_place(number, 1)
+    progress.finish((Ending.TIMEOUT, "too long"), 0)
+    (ended,) = [run for run in progress.build_execution().passes[0].runs if run.text == "too long"]
+    assert ended.cell == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**32), st.integers(-1, 2**32))))
+def test_whatever_stands_there_a_place_is_a_cell_and_time_is_given_to_each_once(places: list[tuple[int, int]]) -> None:
+    progress, _ = open_progress()
+    assert sum(progress.take_place(*place) for place in places) < len(PROGRAM.cells)
