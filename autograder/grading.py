@@ -17,7 +17,7 @@ from autograder.marking.score import find_status, total_exercises
 from autograder.marking.session import MarkingSession
 from autograder.mistakes import load_known
 from autograder.records import Ending, Execution, Grade, Mark, Pass, Program, Submission
-from autograder.runs import Runs, keep_single_values
+from autograder.runs import Runs
 from autograder.sandbox.modes import SandboxMode
 from autograder.sandbox.session import Session
 
@@ -213,9 +213,7 @@ class Grader:
         execution = runs.run_alone(exercise, joint, lost)
         if execution is None:
             return None
-        # Explaining costs more than marking, and nobody would read it.
-        for run in (execution, keep_single_values(execution, joint)):
-            if sum(mark.score for mark in self.marking.mark(run, exercise=exercise)) <= outcome.score:
-                return None
+        if sum(mark.score for mark in self.marking.mark(execution, exercise=exercise)) <= outcome.score:
+            return None  # explaining costs more than marking, and nobody would read it
         marks = self.marking.mark(execution, program, self.load_known, exercise)
         return self._judge(exercise, program, execution, marks)

@@ -3,11 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
-import numpy as np
 
 from autograder.course import Assignment
 from autograder.marking.reference import InputSet
-from autograder.records import Ending, Execution, Mark, Program, Value
+from autograder.records import Ending, Execution, Mark, Program
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import build_budget
 
@@ -129,24 +128,3 @@ class Runs:
         self._left.wall -= wall - mine.wall
         self._left.cpu -= cpu - mine.cpu
         return execution
-
-
-def keep_single_values(alone: Execution, joint: Execution) -> Execution:
-    """A run alone with the truth values, numbers and texts of the joint run, where it gave any.
-
-    Code can tell the two runs apart. Who answers True in one and False in the other would always be right once; what
-    a run alone gains beyond such answers is no guess.
-    """
-    passes = [
-        msgspec.structs.replace(
-            mine,
-            answers=mine.answers
-            | {name: value for name, value in other.answers.items() if name in mine.answers and _is_single(value)},
-        )
-        for mine, other in zip(alone.passes, joint.passes, strict=True)
-    ]
-    return msgspec.structs.replace(alone, passes=tuple(passes))
-
-
-def _is_single(value: Value) -> bool:
-    return value.size == 1 if isinstance(value, np.ndarray) else isinstance(value, bool | int | float | str)

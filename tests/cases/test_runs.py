@@ -83,21 +83,3 @@ def test_nothing_stored_and_nothing_allowed_is_our_fault(bench) -> None:
     assert graded.grade.status == "ungraded"
     assert graded.grade.score is None
     assert graded.runs == {}
-
-
-def test_nobody_answers_one_thing_together_and_another_thing_alone(bench) -> None:
-    """Only the joint run knows what the first exercise assigns; a truth value that hangs on it is a guess."""
-    answer = bench.read_source("head-size")
-    scores = []
-    for guess in ("in", "not in"):
-        made = grade(bench, {"head-size": f"{answer}\nsame_score_shape = 'Wk_shared' {guess} globals()"}).grade
-        scores.append(bench.scores(made)["head-size"])
-    assert sorted(scores) == [FULL["head-size"] - 1, FULL["head-size"]]
-
-
-def test_a_truth_value_that_is_wrong_because_of_another_exercise_is_saved_with_what_it_was_computed_from(bench) -> None:
-    patch = "\nnp.matmul = lambda left, right: 0 * np.einsum('...ij,...jk->...ik', left, right)"
-    value = "V_first = V[0, 0]\nWv_shared = Wk\nV_shared = np.matmul(X, Wv_shared)\n"
-    value += "equals_K = bool(np.allclose(V_shared, K))\nequals_Q = bool(np.allclose(V_shared, Q))"
-    graded = grade(bench, {"shared-key": bench.read_source("shared-key") + patch, "shared-value": value})
-    assert bench.scores(graded.grade)["shared-value"] == FULL["shared-value"]
