@@ -33,7 +33,7 @@ from .values import build_value, cut_text, name_type
 _BINDER = "__bind_lesson_names__"
 
 Send = Callable[[wire.Message], None]
-Begin = Callable[[wire.RunPass, int], None]
+Begin = Callable[[wire.RunPass, wire.PlannedCell], None]
 """Says which cell of a pass runs next."""
 
 
@@ -57,13 +57,14 @@ def run_submission(request_fd: int, reply_fd: int, place: mmap | None = None, ho
         _write_all(reply_fd, waiting)
         waiting.clear()
 
-    def begin(order: wire.RunPass, cell: int) -> None:
+    def begin(order: wire.RunPass, cell: wire.PlannedCell) -> None:
         """The host learns which cell runs before it does; what is known of the last one goes out with that."""
         nonlocal is_known
-        send(wire.Began(order.number, cell))
-        # The first cell of all is told aloud: from then on nobody believes that the walls did not stand.
-        if order.graded and place is not None and is_known:
-            wire.PLACE.pack_into(place, 0, (order.number << 32) + cell + 1)
+        send(wire.Began(order.number, cell.number))
+        # The first cell of all is told aloud: from then on nobody believes that the walls did not stand. So are cells
+        # that a student wrote: what they write themselves into the pipe comes after it.
+        if order.graded and place is not None and is_known and (cell.source, False) in _known:
+            wire.PLACE.pack_into(place, 0, (order.number << 32) + cell.number + 1)
         else:
             flush()
         is_known = True
@@ -205,7 +206,7 @@ class Program:
         capture: Capture | None = None,
     ) -> None:
         """Run one cell and send how it ended; nothing that student code raises gets past here."""
-        self._begin(order, cell.number)
+        self._begin(order, cell)
         pid = getpid()
         ending: wire.EndingName = "ok"
         error = text = ""

@@ -36,6 +36,8 @@ class Exchange:
         self._poll.register(clone.reply, select.POLLIN)
         self._poll.register(clone.request, select.POLLOUT)
         self._dead = False
+        self.was_refused = False
+        """Whether they were ended for what they sent; whoever sent it had begun before."""
 
     def run(self) -> tuple[Ending, str] | None:
         """How the host ended the processes, and why; None when they ended of themselves."""
@@ -114,6 +116,7 @@ class Exchange:
             for body in self._reader.feed(data):
                 self._progress.take(wire.parse_reply(body), self._watch)
         except wire.WireError as error:
+            self.was_refused = True
             self._kill(Ending.KILLED, f"its replies were refused: {error}")
         return True
 

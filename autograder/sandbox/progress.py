@@ -162,6 +162,10 @@ class Progress:
         self._place = cell
         return True
 
+    def forget_place(self) -> None:
+        """Only replies say which cell ran when one of them was refused; the processes have gone on since."""
+        self._place = -1
+
     def _is_left_out(self, cell: int) -> bool:
         return cell in self._never or cell in self._died
 

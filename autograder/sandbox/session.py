@@ -137,8 +137,12 @@ class Session:
             with self._groups.confine(read_pid(clone.pidfd), limits) as group:
                 progress.begin()
                 watch = Watch(clone, budget, limits.memory_bytes if group is None else None)
-                ended = Exchange(clone, progress, job, watch).run()
-                progress.take_place(*clone.read_place())
+                exchange = Exchange(clone, progress, job, watch)
+                ended = exchange.run()
+                if exchange.was_refused:
+                    progress.forget_place()
+                else:
+                    progress.take_place(*clone.read_place())
                 if ended is None and group is not None and group.is_out_of_memory():
                     ended = tell_memory(limits.memory_bytes)
                     clone.was_ended = True  # the root too

@@ -29,7 +29,7 @@ class Process:
     role: str
 
 
-ROLES = ("command", "worker", "launcher", "bubblewrap", "fork server", "init", "student")
+ROLES = ("command", "worker", "launcher", "bubblewrap", "fork server", "student")
 
 
 class Command:
@@ -74,7 +74,7 @@ def _find_role(pid: int, parent: str) -> str:
         return "launcher" if b"launcher.py" in read_command_line(pid) else "bubblewrap"
     if parent == "bubblewrap":
         return "bubblewrap" if read_command_line(pid).split(b" ")[0].endswith(b"bwrap") else "fork server"
-    return {"fork server": "init", "init": "student", "student": "student"}.get(parent, "bubblewrap")
+    return {"fork server": "student", "student": "student"}.get(parent, "bubblewrap")
 
 
 def read_command_line(pid: int) -> bytes:
