@@ -396,7 +396,7 @@ def test_what_looks_like_a_tree_within_a_students_folder_is_that_students(tmp_pa
 
 
 def test_a_file_named_timestamp_makes_no_tree_of_other_students_folders(tmp_path: Path) -> None:
-    students = find(make_zip(tmp_path, "ada/work/ada.ipynb", "mal/x/timestamp.txt"))
+    students = find(make_zip(tmp_path, "ada/essay/ada.ipynb", "mal/x/timestamp.txt"))
     assert set(students) == {"ada"}
 
 
