@@ -98,7 +98,7 @@ class Attack(BaseModel):
 
     def move(self, mode: str) -> "Attack":
         """The attack as it is in a mode."""
-        found = self.modes.get(mode)  # type: ignore[call-overload]
+        found = self.modes.get(mode)
         if found is None:
             return self
         tried = self.tried if found.tried is None else found.tried
