@@ -58,6 +58,7 @@ def test_time_that_runs_out_before_a_cell_runs_is_no_fault_of_the_sandbox(course
     assignment = course.assignment("qkv")
     with Session(course.folder, assignment) as session:
         execution = session.execute(
-            Program((Cell(0, "x = 1"),)), [(1, {}), (2, {})], Budget(wall=1e-4, cpu=1, cell_wall=1, cell_cpu=1)
+            Program((Cell(0, "x = 1"),)), [(1, {}), (2, {})], Budget(wall=1e-9, cpu=1, cell_wall=1, cell_cpu=1)
         )
+    # It is over when the host first looks, which is before it reads any reply, on a machine of any speed.
     assert {run.ending for one_pass in execution.passes for run in one_pass.runs} == {Ending.TIMEOUT}
