@@ -6,9 +6,9 @@ import msgspec
 
 from autograder.course import Assignment
 from autograder.marking.reference import InputSet
-from autograder.records import Ending, Execution, Mark, Program
+from autograder.records import CellRun, Ending, Execution, Mark, Program
 from autograder.sandbox.session import Session
-from autograder.sandbox.watch import build_budget
+from autograder.sandbox.watch import CELL_CPU, build_budget
 
 TOGETHER = ""
 """Stands for the run of all exercises where a run alone has its exercise's id."""
@@ -72,16 +72,18 @@ class Runs:
             return None
         cells = self._program.cells
         others = {number for number, cell in enumerate(cells) if cell.exercises and exercise not in cell.exercises}
-        # A helper that hangs would hang again, on the time of this exercise.
-        others |= {cell for cell in self._list_first(exercise, joint) if not cells[cell].exercises}
         whole = self._assignment.limits.cell_cpu_seconds
-        # An endless loop is not paid for twice, where nothing else can have made it one.
-        again = any(exercise in cells[cell].exercises for cell in self._list_first(exercise, joint))
+        # An endless loop is not paid for twice, where nothing else can have made it one. A cell that only waited may
+        # have waited for the machine.
+        first = self._list_first(exercise, joint)
+        again = any(exercise in cells[cell].exercises for cell, run in first.items() if CELL_CPU in run.text)
+        # A helper that hangs would hang again, on the time of this exercise.
+        others |= {cell for cell in first if not cells[cell].exercises}
         self._left.cell_cpu = max(0.5, whole / 8) if again else whole
         self.made[exercise] = self._spend_share(exercise, others)
         return self.made[exercise]
 
-    def _list_first(self, exercise: str, joint: Execution) -> set[int]:
+    def _list_first(self, exercise: str, joint: Execution) -> dict[int, CellRun]:
         """Cells that ended their process before any other exercise had run there.
 
         Of all others it is not known whether they are to blame: an exercise may leave a thread that ends whatever runs
@@ -95,7 +97,7 @@ class Runs:
         )
         first = next(foreign, len(cells))
         runs = joint.passes[0].runs
-        return {run.cell for run in runs if run.ending in _DIED and not run.unsure and run.cell < first}
+        return {run.cell: run for run in runs if run.ending in _DIED and not run.unsure and run.cell < first}
 
     def is_untouched(self, exercise: str) -> bool:
         """Whether an exercise's cells are as they were released, or gone."""
