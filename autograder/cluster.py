@@ -4,20 +4,14 @@ A worker refuses what it would do otherwise than here: its digests of the enviro
 those of the machine that asks. Needs the extra `cluster`.
 """
 
-import contextlib
-import fcntl
 import io
-import os
-import shutil
-import tempfile
 import threading
-import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -26,6 +20,7 @@ from autograder.course import FILE_NAME, Course, load_course
 from autograder.errors import AutograderError, ClusterError, SandboxUnavailable
 from autograder.fingerprint import Fingerprint, describe_environment, describe_marking, list_differences
 from autograder.grading import Grader
+from autograder.temporary import make_temporary
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -37,7 +32,7 @@ Report = Callable[[str], None]
 _IN_FLIGHT = 8
 """Items handed out for each worker: enough that none waits for the network."""
 _CONNECT_SECONDS = 10
-_PREFIX, _YOUNG_SECONDS = "autograder-course-", 60
+_PREFIX = "autograder-course-"
 """Of folders that hold the course's files on a worker's machine."""
 _MOST_LOST = 3
 """How often the course's files may be lost with a worker under one item before it is the item's fault."""
@@ -208,10 +203,8 @@ class _Seat:
     def __init__(self, bundle: Bundle) -> None:
         self.digest = bundle.digest
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="autograder")
-        _sweep_stale()
-        self.folder = tempfile.TemporaryDirectory(prefix=_PREFIX)
-        self._hold = os.open(self.folder.name, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(self._hold, fcntl.LOCK_EX)
+        self._kept = ExitStack()
+        self._folder = self._kept.enter_context(make_temporary(_PREFIX))
         self.reason = ""
         try:
             self.thread.submit(self._open, bundle).result()
@@ -220,8 +213,8 @@ class _Seat:
 
     def _open(self, bundle: Bundle) -> None:
         with zipfile.ZipFile(io.BytesIO(bundle.files)) as archive:
-            archive.extractall(self.folder.name)
-        course = load_course(Path(self.folder.name))
+            archive.extractall(self._folder)
+        course = load_course(self._folder)
         for name, asked, own in (
             ("environment", bundle.environment, describe_environment(course, bundle.assignment)),
             ("marking", bundle.marking, describe_marking(course, bundle.assignment)),
@@ -240,23 +233,7 @@ class _Seat:
         if hasattr(self, "grader"):
             self.thread.submit(self.grader.__exit__, None, None, None).result()
         self.thread.shutdown()
-        self.folder.cleanup()
-        os.close(self._hold)
-
-
-def _sweep_stale() -> None:
-    """Remove the course's files that workers which were killed left here; whoever lives holds a lock on its own."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                found = os.fstat(folder)
-                # Between being made and being locked it is young.
-                if found.st_uid == os.getuid() and time.time() - found.st_mtime > _YOUNG_SECONDS:
-                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(path)
-            finally:
-                os.close(folder)
+        self._kept.close()
 
 
 _seats: dict[str, _Seat] = {}

@@ -5,13 +5,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from autograder.errors import UsageError
 from autograder.sandbox.modes import VARIABLE, SandboxMode
+from autograder.temporary import make_temporary
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -91,7 +91,7 @@ def open_results(course: "Course", place: str | None, *, create: bool = True, ke
 
     with ExitStack() as stack:
         if not keep:
-            place = os.path.join(stack.enter_context(TemporaryDirectory(prefix="autograder-")), "grades.sqlite")
+            place = str(stack.enter_context(make_temporary("autograder-store-")) / "grades.sqlite")
         yield stack.enter_context(open_store(place or default_place(course.folder), create=create))
 
 
