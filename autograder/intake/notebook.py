@@ -224,7 +224,7 @@ def _split_cells(cells: list[_RawCell], assignment: Assignment, notes: list[str]
     count = len(assignment.exercises)
     ids = {exercise.id for exercise in assignment.exercises}
     starts = {f"{name}-start" for name in ids}
-    left = MAX_PARSED_CHARS
+    parsed = _choose_parsed(cells)
     parts: list[_Part] = []
     unknown: dict[int, None] = {}
     for index, cell in enumerate(cells):
@@ -243,11 +243,9 @@ def _split_cells(cells: list[_RawCell], assignment: Assignment, notes: list[str]
         read = code or known or grade_id in ids
         cut = [(cell.source, [number for _, number in known])]
         if code and len({number for _, number in known}) > 1:
-            cut = split_source(cell.source, known, parse=left > len(cell.source))
-            left -= len(cell.source)
+            cut = split_source(cell.source, known, parse=index in parsed)
         for source, numbers in cut:
-            names = find_names(source, parse=left > len(source)) if read else Names()
-            left -= len(source) if read else 0
+            names = find_names(source, parse=index in parsed) if read else Names()
             carried = tuple(dict.fromkeys(numbers))
             parts.append(_Part(index, cell.kind, source, carried, grade_id, check, check or start, names))
         if len(parts) > MAX_CELLS:
@@ -256,6 +254,19 @@ def _split_cells(cells: list[_RawCell], assignment: Assignment, notes: list[str]
         shown = ", ".join(str(number) for number in list(unknown)[:5])
         notes.append(f"Markers of exercises that do not exist were ignored (number {shown}).")
     return parts
+
+
+def _choose_parsed(cells: list[_RawCell]) -> set[int]:
+    """Cells that are read as Python, and not line by line; short ones first, so that no long one is at their cost."""
+    left = MAX_PARSED_CHARS
+    chosen: set[int] = set()
+    for index in sorted(range(len(cells)), key=lambda index: (cells[index].kind != "code", len(cells[index].source))):
+        # What is cut at its markers is read again part by part.
+        left -= len(cells[index].source) * (2 if cells[index].kind == "code" else 1)
+        if left < 0:
+            break
+        chosen.add(index)
+    return chosen
 
 
 def _assign_exercises(parts: list[_Part], assignment: Assignment, notes: list[str]) -> list[tuple[str, ...]]:

@@ -525,3 +525,12 @@ def test_splitting_a_cell_loses_no_line(source: str) -> None:
     parts = split_source(source, markers)
     assert "\n".join(part for part, _ in parts) == source
     assert [number for _, numbers in parts for number in numbers] == [number for _, number in markers]
+
+
+@pytest.mark.parametrize("long", [1, 4])
+def test_a_long_cell_of_one_exercise_does_not_decide_how_the_cells_of_another_are_read(long: int) -> None:
+    """What is not seen to give an answer would have it looked for in cells of other exercises, hostile ones too."""
+    padding = "# " + "x" * (360_000 // long)
+    first = [build_cell(f"# EXERCISE 1\na1 = b1 = 1\na2 = 0\n{padding}\n") for _ in range(long)]
+    program = parse(*first, build_cell("# EXERCISE 2\nfor a2 in [1]: pass\nb2 = 2\n"))
+    assert list_exercises(program) == [*[("first",)] * long, ("second",)]
