@@ -86,7 +86,7 @@ class Workers:
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
-        # Forked before any thread of ours exists, so that no worker pays for imports.
+        # Forked before any thread of ours exists; what is imported by then, no worker pays for.
         self.pool = ProcessPoolExecutor(
             jobs, mp_context=get_context("fork"), initializer=_die_with_parent, initargs=(os.getpid(),)
         )
