@@ -45,6 +45,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     marks: dict[str, Mark]
     status: Ending
+    turned: tuple[str, ...] = ()
+    """Of a run alone: its truth values that were other ones in the joint run."""
 
     @property
     def score(self) -> float:
@@ -170,6 +172,11 @@ class Grader:
                     f"Exercise {exercise.id} earned {alone.score:g} points when it was run without the other "
                     f"exercises, and {outcome.score:g} together with them; the better result counts."
                 )
+                notes += [
+                    f"Exercise {exercise.id} gave {name} one truth value alone and another together with the others. "
+                    "Code that asks in which of these runs it is can guess twice: look at its cells."
+                    for name in alone.turned
+                ]
             best[exercise.id] = alone or outcome
         chosen = [best[mark.exercise].marks[mark.name] for mark in marks]
         notes += dict.fromkeys(note for mark in chosen for note in mark.notes)
@@ -216,4 +223,16 @@ class Grader:
         if sum(mark.score for mark in self.marking.mark(execution, exercise=exercise)) <= outcome.score:
             return None  # explaining costs more than marking, and nobody would read it
         marks = self.marking.mark(execution, program, self.load_known, exercise)
-        return self._judge(exercise, program, execution, marks)
+        judged = self._judge(exercise, program, execution, marks)
+        return msgspec.structs.replace(judged, turned=_list_turned(joint, execution))
+
+
+def _list_turned(joint: Execution, alone: Execution) -> tuple[str, ...]:
+    """Truth values that are not the same in two runs."""
+    turned: dict[str, None] = {}
+    for before, after in zip(joint.passes, alone.passes, strict=True):
+        for name, value in after.answers.items():
+            other = before.answers.get(name)
+            if isinstance(value, bool) and isinstance(other, bool) and value is not other:
+                turned[name] = None
+    return tuple(turned)
