@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import msgspec
 
@@ -69,16 +69,19 @@ class StartedGuest:
         try:
             ready = self.control.recv(1000)
         except TimeoutError:
-            ready = b""
+            ready = b"late"
         if ready.startswith(b"n"):
+            # It ends of itself; until it has, its namespaces count to what this user may have.
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_END_SECONDS)
             self._end()
             raise NestedForbidden(ready[1:].decode("utf-8", "replace"))
         if ready != b"r":
-            if self._was_killed():
+            if ready != b"late" and self._was_killed():
                 raise SandboxError("the sandbox was killed from outside while it started")
             self._end()
             said = os.pread(self._log, 4000, 0).decode("utf-8", "replace").strip() or "it said nothing"
-            reason = said.splitlines()[-1]
+            reason = f"not ready after {START_SECONDS:g} s" if ready == b"late" else said.splitlines()[-1]
             raise SandboxUnavailable(
                 f"the sandbox does not start on this machine: {reason}; `autograder doctor` says what to do"
             )
