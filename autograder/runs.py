@@ -75,8 +75,8 @@ class Runs:
         # A helper that hangs would hang again, on the time of this exercise.
         others |= {cell for cell in self._list_first(exercise, joint) if not cells[cell].exercises}
         whole = self._assignment.limits.cell_cpu_seconds
-        # An endless loop is not paid for twice.
-        again = any(exercise in cells[cell].exercises for cell in self._list_to_blame(exercise, joint))
+        # An endless loop is not paid for twice, where nothing else can have made it one.
+        again = any(exercise in cells[cell].exercises for cell in self._list_first(exercise, joint))
         self._left.cell_cpu = max(0.5, whole / 8) if again else whole
         self.made[exercise] = self._spend_share(exercise, others)
         return self.made[exercise]
@@ -85,18 +85,17 @@ class Runs:
         """Cells that ended their process before any other exercise had run there.
 
         Of all others it is not known whether they are to blame: an exercise may leave a thread that ends whatever runs
-        later, or a function that hangs, also in the passes after the first.
+        later, or a function that hangs, also in the passes after the first. A cell as it was released leaves nothing.
         """
         cells = self._program.cells
-        foreign = (number for number, cell in enumerate(cells) if set(cell.exercises) - {exercise})
+        foreign = (
+            number
+            for number, cell in enumerate(cells)
+            if set(cell.exercises) - {exercise} and cell.source not in self._released
+        )
         first = next(foreign, len(cells))
         runs = joint.passes[0].runs
         return {run.cell for run in runs if run.ending in _DIED and not run.unsure and run.cell < first}
-
-    def _list_to_blame(self, exercise: str, joint: Execution) -> set[int]:
-        """These, and cells whose time ran out while nothing ran beside them, which most often are endless loops."""
-        slow = {run.cell for run in joint.passes[0].runs if run.ending is Ending.TIMEOUT and not run.unsure}
-        return self._list_first(exercise, joint) | slow
 
     def is_untouched(self, exercise: str) -> bool:
         """Whether an exercise's cells are as they were released, or gone."""

@@ -1,5 +1,6 @@
 """The command line: parse, call one function, print. Heavy imports only where they are used."""
 
+import signal
 import sys
 import traceback
 from importlib import metadata
@@ -23,6 +24,8 @@ _OUR_FAULT = 70
 
 def main() -> NoReturn:
     """Entry point. Errors are caught here, once: one sentence, no traceback. 2: usage or course files are wrong."""
+    # Some services start what they start with it ignored; then nobody learns how a process of ours ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         # Out of standalone mode, what a command raises as typer.Exit comes back as a value.
         status = app(standalone_mode=False)

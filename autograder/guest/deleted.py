@@ -39,14 +39,17 @@ def _list_mapped(pid: int) -> Iterator[tuple[tuple[int, int], int]]:
 
     All threads share them, but one that has ended shows none.
     """
-    lines: list[list[bytes]] = []
+    maps: list[bytes] = []
     for task in _list(f"/proc/{pid}/task"):
         with suppress(OSError), open(f"/proc/{pid}/task/{task}/maps", "rb") as file:
-            lines = [line.split(maxsplit=5) for line in file if line.endswith(b" (deleted)\n")]
-        if lines:
+            maps = file.readlines()
+        if maps:
             break
     looked: set[tuple[bytes, bytes]] = set()
-    for addresses, _, _, device, inode, _ in lines:
+    for line in maps:
+        if not line.endswith(b" (deleted)\n"):
+            continue
+        addresses, _, _, device, inode, _ = line.split(maxsplit=5)
         if (device, inode) in looked:
             continue
         looked.add((device, inode))

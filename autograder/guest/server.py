@@ -10,6 +10,7 @@ when nothing of the submission is left; how the host ends it, its mode says (`sa
 """
 
 import os
+import signal
 import socket
 import sys
 from contextlib import nullcontext
@@ -64,4 +65,6 @@ def _read_all(fd: int) -> bytes:
 
 def main() -> None:
     """Entry point of a guest. The first argument names a descriptor that holds the settings."""
+    # Where it was ignored by whoever started the grader, the time of ended processes would count nowhere.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     serve(msgspec.msgpack.decode(_read_all(int(sys.argv[1])), type=wire.Settings))

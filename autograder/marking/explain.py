@@ -57,8 +57,12 @@ def build_attempt(execution: Execution, program: Program, assignment: Assignment
         cells = [n for n, cell in enumerate(program.cells) if exercise.id in cell.exercises]
         assigned[exercise.id] = [name for n in cells for name in program.cells[n].assigns]
         failing = (
-            [run for run in one_pass.runs if run.cell in cells and run.ending is not Ending.OK]
-            for one_pass in execution.passes
+            [
+                run if number == 0 else _forget_name(run)
+                for run in one_pass.runs
+                if run.cell in cells and run.ending is not Ending.OK
+            ]
+            for number, one_pass in enumerate(execution.passes)
         )
         errors[exercise.id] = next((runs for runs in failing if runs), [])
         failures[exercise.id] = [
@@ -66,6 +70,12 @@ def build_attempt(execution: Execution, program: Program, assignment: Assignment
         ]
     answers = {exercise.id: tuple(exercise.answers) for exercise in assignment.exercises}
     return Attempt(errors, assigned, answers, failures, assignment.show_hints)
+
+
+def _forget_name(run: CellRun) -> CellRun:
+    """Of a name that is missing on a hidden input set nothing is said: of many names, code could choose one that tells
+    what the set holds."""
+    return msgspec.structs.replace(run, text="") if run.error == "NameError" else run
 
 
 def build_mark(

@@ -224,9 +224,19 @@ class Progress:
         left = (n for n in range(len(self._program.cells)) if n not in self._never and n not in self._died)
         return next(left, None)
 
-    def _tell_end(self, cell: int) -> str:
-        """Why a cell was ended, for a note. Where it chose its end on a hidden input set, its choice is not told."""
-        return "on a hidden input set" if cell in self._died_hidden else self._died[cell].text
+    def _list_notes(self) -> list[str]:
+        """Which cells of no exercise were ended. Where and how they end on a hidden input set is their own choice, by
+        which they could tell what it holds: that there were any is all that is said of them."""
+        ended = [number for number in self._died if not self._program.cells[number].exercises]
+        notes = [
+            f"Cell {self._program.cells[number].index + 1} was ended ({self._died[number].text}); "
+            "what it defines is missing."
+            for number in ended
+            if number not in self._died_hidden
+        ]
+        if self._died_hidden.intersection(ended):
+            notes.append("A cell of no exercise was ended on a hidden input set; what it defines is missing there.")
+        return notes
 
     def build_execution(self) -> Execution:
         """The record, with a cell that ended its process marked so in each pass that left it out."""
@@ -247,14 +257,8 @@ class Progress:
                 }
             passes.append(Pass(seed, tuple(runs[cell] for cell in sorted(runs)), self._answers[number]))
         evidence = {run.cell: run for run in (*self._died.values(), *self._runs.get(len(self._input_sets), ()))}
-        notes = [
-            f"Cell {self._program.cells[number].index + 1} was ended ({self._tell_end(number)}); "
-            "what it defines is missing."
-            for number in self._died
-            if not self._program.cells[number].exercises
-        ]
         return Execution(
-            notes=tuple(notes),
+            notes=tuple(self._list_notes()),
             passes=tuple(passes),
             outputs=tuple(self._outputs),
             evidence=tuple(evidence[cell] for cell in sorted(evidence)),

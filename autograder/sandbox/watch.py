@@ -50,6 +50,7 @@ class Watch:
         self._next_poll = now + _POLL_SECONDS
         self._cpu_base = 0.0
         self._doubts = 0
+        self._is_spent = False
         self.cpu_seconds = 0.0
         self.progress()
 
@@ -61,8 +62,8 @@ class Watch:
 
     @property
     def out_of_time(self) -> bool:
-        """Whether the time of the whole submission is used up."""
-        return time.monotonic() >= self._end
+        """Whether the time of the whole submission is used up, on the clock or of the processor."""
+        return self._is_spent or time.monotonic() >= self._end
 
     @property
     def is_due(self) -> bool:
@@ -106,7 +107,7 @@ class Watch:
         if cpu_seconds - self._cpu_base > budget.cell_cpu:
             return Ending.TIMEOUT, f"it used more than {budget.cell_cpu:g} s of processor time (limit cell_cpu_seconds)"
         if cpu_seconds > budget.cpu:
-            self.is_unsure = True
+            self.is_unsure = self._is_spent = True
             return tell_cpu(budget)
         return None
 

@@ -166,3 +166,12 @@ def test_the_course_is_found_from_a_folder_below_it() -> None:
     done = run("grade", "qkv.ipynb", "--json", cwd=ROOT / "solutions" / "qkv")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["results"][0]["path"] == "qkv.ipynb"
+
+
+def test_a_grader_that_was_started_with_ended_children_ignored_grades_all_the_same(class_folder) -> None:
+    """Some services start what they start like that, and it is handed on to all that is started below."""
+    command = ["env", "--ignore-signal=CHLD", sys.executable, "-m", "autograder", "grade"]
+    command += [str(class_folder / "ben.ipynb"), "--no-store", "--json", "--course", str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["results"][0]["score"] == 5.0

@@ -219,13 +219,39 @@ def test_what_keeps_the_output_of_the_first_run_is_no_offence_in_the_next(bench,
     assert not grade.notes
 
 
-@pytest.mark.parametrize("exercise", ["shared-key", "head-size", "shared-value"])
-def test_an_endless_loop_is_not_paid_for_twice(bench, exercise) -> None:
-    data = bench.fill({exercise: "while True: pass"})
+@pytest.mark.parametrize("exercise", ["shared-key", "head-size"])
+def test_an_endless_loop_that_no_other_exercise_can_have_caused_is_not_paid_for_twice(bench, exercise) -> None:
+    untouched = {} if exercise == "shared-key" else {"shared-key": read_released(bench, "shared-key")}
+    data = bench.build(replace=untouched | {exercise: "# EXERCISE: again\nwhile True: pass"})
     graded = bench.grader.grade_order(Order(Submission("eve", "", data, "")))
     limit = bench.grader.assignment.limits.cell_cpu_seconds
     assert graded.runs[TOGETHER].cpu_seconds > limit
     assert graded.runs[exercise].cpu_seconds < limit / 3, "its run alone has an eighth of the time, and a start"
+
+
+def read_released(bench, exercise: str) -> str:
+    released = json.loads(bench.course.released_notebook("qkv").read_bytes())
+    cells = {cell["metadata"].get("nbgrader", {}).get("grade_id"): cell["source"] for cell in released["cells"]}
+    return "".join(cells[exercise])
+
+
+PATCHES = {
+    "a function": "np.subtract = lambda *_: [None for _ in iter(int, 1)]\n",
+    "a trace": "import sys\nsys.setprofile(lambda frame, kind, _: [None for _ in iter(int, 1)] if 'Wv_sha' 'red' in "
+    "frame.f_code.co_names else None)\n",
+    "a timer": "import signal\nsignal.signal(signal.SIGVTALRM, lambda *_: [None for _ in iter(int, 1)])\n"
+    "signal.setitimer(signal.ITIMER_VIRTUAL, 0.2)\n",
+}
+
+
+@pytest.mark.parametrize("patch", PATCHES.values(), ids=PATCHES)
+def test_a_loop_that_one_exercise_leaves_in_the_way_takes_no_time_from_the_run_alone_of_another(bench, patch) -> None:
+    """Nothing runs beside the slow cell, which then looks as if it were endless itself."""
+    limit = bench.grader.assignment.limits.cell_cpu_seconds
+    slow = SLOW.format(seconds=0.4 * limit).replace("pass", "np.subtract(1, 1)") + read_answer(bench, "shared-value")
+    grade = bench.grade_codes({"shared-key": f"{read_answer(bench, 'shared-key')}\n{patch}", "shared-value": slow})
+    bench.assert_full(grade)
+    assert any("without the other exercises" in note for note in grade.notes), grade.notes
 
 
 def test_a_helper_that_hangs_on_what_another_exercise_has_replaced_is_not_taken_away(bench) -> None:

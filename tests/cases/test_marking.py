@@ -105,14 +105,33 @@ def test_no_message_shows_the_text_of_an_exception_on_a_hidden_set(bench) -> Non
     assert bench.status(grade, "shared-key") == "error"
 
 
-def test_how_a_helper_ends_on_a_hidden_set_is_its_choice_and_not_told(bench) -> None:
-    """A signal's number, or a limit's name, would hand out some bits of the input set for each cell."""
-    told = []
-    for when in ("text != 'the lamp'", "text == 'the lamp'"):
-        (note,) = bench.grade(bench.build(before={"head-size": [f"import os\nif {when}: os._exit(7)"]})).notes
-        assert "was ended" in note
-        told.append("ended itself" in note)
-    assert told == [False, True]
+def test_where_and_how_a_helper_ends_on_a_hidden_set_is_its_choice_and_not_told(bench) -> None:
+    """A signal's number, a limit's name or one of many cells would hand out some bits of the input set for each end."""
+    helpers = [
+        "import os\nspelled = [ord(letter) % 8 for letter in text]\n",
+        *(f"if text != 'the lamp' and {number} in spelled: os._exit({number})" for number in range(8)),
+    ]
+    (note,) = bench.grade(bench.build(before={"head-size": helpers})).notes
+    assert "was ended on a hidden input set" in note
+    assert not any(digit in note for digit in "0123456789")
+    (note,) = bench.grade(bench.build(before={"head-size": ["import os\nif text == 'the lamp': os._exit(7)"]})).notes
+    assert "ended itself" in note
+
+
+@pytest.mark.parametrize("name", ["its_text_is_[text]", "einsum", "torch"])
+def test_which_name_is_missing_on_a_hidden_set_is_not_told(bench, name) -> None:
+    """Names that a cell assigns, and those of NumPy, are said where the published input set misses them."""
+    texts = [each.inputs["text"] for each in bench.grader.marking.input_sets[1:]]
+    spelled = [name.replace("[text]", text.replace(" ", "_")) for text in texts]
+    assigned = "".join(f"    {each} = 1\n" for each in spelled)
+    choice = name.replace("[text]", "' + text.replace(' ', '_') + '")
+    raised = f"raise NameError(\"name '\" + '{choice}' + \"' is not defined\")"
+    for when, is_told in (("text != 'the lamp'", False), ("True", "[" not in name)):
+        code = f"if {when}:\n    {raised}\nif T < 0:\n{assigned}{bench.read_source('shared-key')}"
+        lost = bench.lost(bench.grade(bench.build(replace={"shared-key": code})))
+        said = "".join(f"{mark.message} {mark.hint}" for mark in lost.values())
+        assert "NameError" in said
+        assert any(f"`{each}`" in said for each in spelled) is is_told, said
 
 
 def test_outputs_are_those_of_the_published_set_only(bench) -> None:

@@ -1,0 +1,33 @@
+"""Whose fault it is that time ran out."""
+
+import os
+import time
+
+import pytest
+
+from autograder.records import Ending
+from autograder.sandbox import watch
+from autograder.sandbox.clone import Clone
+from autograder.sandbox.processes import Usage
+from autograder.sandbox.watch import Budget, Watch
+
+from ..fuzz.fuzz_wire import open_progress
+
+
+@pytest.mark.parametrize("spent", ["wall", "cpu"])
+def test_time_that_earlier_processes_have_used_up_is_no_fault_of_ours(monkeypatch, spent) -> None:
+    """What is left may be less than a set of processes takes to come to its first cell."""
+    budget = Budget(wall=60.0, cpu=60.0, cell_wall=60.0, cell_cpu=60.0)
+    setattr(budget, spent, 0.001)
+    monkeypatch.setattr(watch, "measure_tree", lambda _: Usage(0.01, 0, 1, 1))
+    pidfd = os.pidfd_open(os.getpid())
+    watched = Watch(Clone(-1, -1, -1, pidfd), budget, None)
+    time.sleep(0.03)
+    ended = watched.check()
+    os.close(pidfd)
+    assert ended is not None
+    assert ended[0] is Ending.TIMEOUT
+    progress, _ = open_progress()
+    progress.begin()
+    progress.finish(ended, -9, out_of_time=watched.out_of_time)
+    assert progress.steps, "nobody is blamed, and nothing is raised"
