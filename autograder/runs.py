@@ -6,12 +6,15 @@ import msgspec
 
 from autograder.course import Assignment
 from autograder.marking.reference import InputSet
-from autograder.records import Ending, Execution, Mark, Program
+from autograder.records import CellRun, Ending, Execution, Mark, Program
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import build_budget
 
 TOGETHER = ""
 """Stands for the run of all exercises where a run alone has its exercise's id."""
+
+_QUICK, _QUICK_SECONDS = 1 / 8, 0.5
+"""Of a cell's processor time, and no less than that: what the first try of the joint run gives it."""
 
 _DIED = (Ending.TIMEOUT, Ending.KILLED, Ending.EXITED, Ending.OUT_OF_MEMORY)
 
@@ -45,6 +48,7 @@ class Runs:
         self._may_run = may_run
         # As much again as the joint run has, shared out, so that no exercise uses it up for others.
         self._left = build_budget(assignment)
+        self._ids = [each.id for each in assignment.exercises]
         self.made: dict[str, Execution] = {}
         self.wanted: list[str] = []
 
@@ -54,9 +58,36 @@ class Runs:
             return self._stored[TOGETHER]
         if not self._may_run:
             raise LookupError("no run of this submission is stored")
-        execution = self._sandbox.execute(self._program, self._inputs, build_budget(self._assignment))
+        execution = self._try_quickly() or self._sandbox.execute(
+            self._program, self._inputs, build_budget(self._assignment)
+        )
         self.made[TOGETHER] = execution
         return execution
+
+    def _try_quickly(self) -> Execution | None:
+        """The joint run with little processor time for a cell; None where more may be of use.
+
+        A cell that uses it up is run alone with all of its time, where no other exercise can be in its way. When it
+        does not end there either, it is an endless loop, and is not paid for in full once more.
+        """
+        whole = self._assignment.limits.cell_cpu_seconds
+        budget = build_budget(self._assignment)
+        budget.cell_cpu = max(_QUICK_SECONDS, whole * _QUICK)
+        # Where all cells together take longer, it is no matter of one.
+        budget.wall, budget.cpu = budget.wall / 2, budget.cpu / 2
+        if budget.cell_cpu >= whole:
+            return None
+        joint = self._sandbox.execute(self._program, self._inputs, budget)
+        slow = _list_slow(joint)
+        if any(not self._program.cells[cell].exercises for cell in slow):
+            return None
+        endless: dict[int, CellRun] = {}
+        for exercise in self._ids:
+            own = {cell for cell in slow if exercise in self._program.cells[cell].exercises}
+            if own and not self.is_untouched(exercise):
+                alone = _list_slow(self._run_alone(exercise, joint, self._ids))
+                endless |= {cell: run for cell, run in alone.items() if cell in own and not run.unsure}
+        return None if slow.keys() - endless.keys() else _replace_runs(joint, endless)
 
     def run_alone(self, exercise: str, joint: Execution, lost: Sequence[Mark]) -> Execution | None:
         """An exercise without the others' cells; None where that can change nothing, or may not be run.
@@ -67,18 +98,21 @@ class Runs:
             return None
         if exercise in self._stored:
             return self._stored[exercise]
+        if exercise in self.made:
+            return self.made[exercise]
         if not self._may_run:
             self.wanted.append(exercise)
             return None
+        return self._run_alone(exercise, joint, self._ids[self._ids.index(exercise) :])
+
+    def _run_alone(self, exercise: str, joint: Execution, later: Sequence[str]) -> Execution:
+        """later: exercises whose turn is now or may come."""
         cells = self._program.cells
         others = {number for number, cell in enumerate(cells) if cell.exercises and exercise not in cell.exercises}
         # A helper that hangs would hang again, on the time of this exercise.
         others |= {cell for cell in self._list_first(exercise, joint) if not cells[cell].exercises}
-        whole = self._assignment.limits.cell_cpu_seconds
-        # An endless loop is not paid for twice, where nothing else can have made it one.
-        again = any(exercise in cells[cell].exercises for cell in self._list_first(exercise, joint))
-        self._left.cell_cpu = max(0.5, whole / 8) if again else whole
-        self.made[exercise] = self._spend_share(exercise, others)
+        share = 1 / sum(each not in self.made for each in later)
+        self.made[exercise] = self._spend(share, others)
         return self.made[exercise]
 
     def _list_first(self, exercise: str, joint: Execution) -> set[int]:
@@ -117,13 +151,27 @@ class Runs:
             cell.exercises == (exercise,) or (cell.check and not cell.exercises) for cell in cells[first : last + 1]
         )
 
-    def _spend_share(self, exercise: str, skip: Collection[int]) -> Execution:
-        """Run within this exercise's share of what is left, and take off what was used."""
-        ids = [each.id for each in self._assignment.exercises]
-        share = 1 / (len(ids) - ids.index(exercise))
+    def _spend(self, share: float, skip: Collection[int]) -> Execution:
+        """Run within this share of what is left, and take off what was used."""
         mine = msgspec.structs.replace(self._left, wall=self._left.wall * share, cpu=self._left.cpu * share)
         wall, cpu = mine.wall, mine.cpu
         execution = self._sandbox.execute(self._program, self._inputs, mine, skip=skip, evidence=False, reset=True)
         self._left.wall -= wall - mine.wall
         self._left.cpu -= cpu - mine.cpu
         return execution
+
+
+def _list_slow(execution: Execution) -> dict[int, CellRun]:
+    """Cells that ran out of time in any pass."""
+    runs = (run for each in (*(each.runs for each in execution.passes), execution.evidence) for run in each)
+    return {run.cell: run for run in runs if run.ending is Ending.TIMEOUT}
+
+
+def _replace_runs(execution: Execution, better: Mapping[int, CellRun]) -> Execution:
+    """The same with other words on how some cells ended that ran out of time."""
+
+    def replace(runs: Sequence[CellRun]) -> tuple[CellRun, ...]:
+        return tuple(better[run.cell] if run.ending is Ending.TIMEOUT else run for run in runs)
+
+    passes = tuple(msgspec.structs.replace(each, runs=replace(each.runs)) for each in execution.passes)
+    return msgspec.structs.replace(execution, passes=passes, evidence=replace(execution.evidence))
