@@ -173,8 +173,8 @@ class Grader:
                     f"exercises, and {outcome.score:g} together with them; the better result counts."
                 )
                 notes += [
-                    f"Exercise {exercise.id} gave {name} one truth value alone and another together with the others. "
-                    "Code that asks in which of these runs it is can guess twice: look at its cells."
+                    f"Exercise {exercise.id} gave {name} one truth value alone and another together with the others: "
+                    "they changed something that it uses, or it looks in which run it is, to guess twice."
                     for name in alone.turned
                 ]
             best[exercise.id] = alone or outcome

@@ -13,6 +13,7 @@ from autograder.course import Course, load_course
 from autograder.errors import SandboxError, SandboxUnavailable
 from autograder.records import Cell, Ending, Program
 from autograder.sandbox.session import Session
+from autograder.sandbox.started import StartedGuest
 from autograder.sandbox.watch import build_budget
 
 ROOT = Path(__file__).parents[2]
@@ -86,9 +87,16 @@ def test_a_process_of_a_student_that_is_killed_once_from_outside_runs_again() ->
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_a_sandbox_that_is_killed_while_it_starts_is_no_machine_that_cannot_run_one(depth) -> None:
+def test_a_sandbox_that_is_killed_while_it_starts_is_no_machine_that_cannot_run_one(depth, monkeypatch) -> None:
+    wait = StartedGuest._wait_until_ready
+
+    def kill_and_wait(guest: StartedGuest) -> None:
+        kill_first(depth)
+        wait(guest)
+
+    monkeypatch.setattr(StartedGuest, "_wait_until_ready", kill_and_wait)
     with pytest.raises(SandboxError, match="killed") as caught:
-        execute_while(load_course(ROOT), lambda: kill_first(depth), "x = 1")
+        execute_while(load_course(ROOT), lambda: None, "x = 1")
     assert not isinstance(caught.value, SandboxUnavailable)
 
 
