@@ -17,7 +17,7 @@ from autograder.marking.score import find_status, total_exercises
 from autograder.marking.session import MarkingSession
 from autograder.mistakes import load_known
 from autograder.records import Ending, Execution, Grade, Mark, Pass, Program, Submission
-from autograder.runs import Runs
+from autograder.runs import Runs, Tries
 from autograder.sandbox.modes import SandboxMode
 from autograder.sandbox.session import Session
 
@@ -70,6 +70,7 @@ class Grader:
         self.assignment = course.assignment(assignment)
         self._known: tuple[KnownMistake, ...] | None = None
         self._lacks_known = False
+        self._tries = Tries()
 
     def __enter__(self) -> "Grader":
         with ExitStack() as stack:
@@ -157,7 +158,7 @@ class Grader:
     def _grade_program(self, program: Program, blank: Grade, order: Order) -> Graded:
         runs = Runs(
             self.sandbox, self.assignment, self.marking.input_sets, program, self._released, order.runs,
-            may_run=order.may_run,
+            self._tries, may_run=order.may_run,
         )  # fmt: skip
         self._lacks_known = False
         joint = runs.run_together()

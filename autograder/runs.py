@@ -19,11 +19,24 @@ _QUICK, _QUICK_SECONDS = 1 / 8, 0.5
 _DIED = (Ending.TIMEOUT, Ending.KILLED, Ending.EXITED, Ending.OUT_OF_MEMORY)
 
 
+class Tries(msgspec.Struct):
+    """Whether a first try with little time is worth its time; kept from one submission to the next.
+
+    Where cells of many submissions really take long, it is not.
+    """
+
+    left: int = 3
+
+    def note(self, *, paid: bool) -> None:
+        """A try met a cell that takes long, and that paid, or was in vain."""
+        self.left = min(self.left + 1, 3) if paid else self.left - 1
+
+
 class Runs:
     """Where a submission's executions come from.
 
     stored: runs that were made before, by exercise; `TOGETHER` for the joint one.
-    released: sources of the released notebook's cells.
+    released: sources of the released notebook's cells. tries: of the submissions before.
     may_run: whether student code may run. Where not, `wanted` gathers the exercises that lack a run alone.
     `made` holds what was run.
     """
@@ -36,6 +49,7 @@ class Runs:
         program: Program,
         released: Collection[str],
         stored: Mapping[str, Execution],
+        tries: Tries,
         *,
         may_run: bool = True,
     ) -> None:
@@ -45,6 +59,7 @@ class Runs:
         self._program = program
         self._released = released
         self._stored = stored
+        self._tries = tries
         self._may_run = may_run
         # As much again as the joint run has, shared out, so that no exercise uses it up for others.
         self._left = build_budget(assignment)
@@ -75,10 +90,18 @@ class Runs:
         budget.cell_cpu = max(_QUICK_SECONDS, whole * _QUICK)
         # Where all cells together take longer, it is no matter of one.
         budget.wall, budget.cpu = budget.wall / 2, budget.cpu / 2
-        if budget.cell_cpu >= whole:
+        if budget.cell_cpu >= whole or self._tries.left <= 0:
             return None
         joint = self._sandbox.execute(self._program, self._inputs, budget)
         slow = _list_slow(joint)
+        if not slow:
+            return joint
+        endless = self._find_endless(slow, joint)
+        self._tries.note(paid=endless is not None)
+        return None if endless is None else _replace_runs(joint, endless)
+
+    def _find_endless(self, slow: Collection[int], joint: Execution) -> dict[int, CellRun] | None:
+        """How these cells end alone, with all of their time; None unless all are endless loops of an exercise."""
         if any(not self._program.cells[cell].exercises for cell in slow):
             return None
         endless: dict[int, CellRun] = {}
@@ -87,7 +110,7 @@ class Runs:
             if own and not self.is_untouched(exercise):
                 alone = _list_slow(self._run_alone(exercise, joint, self._ids))
                 endless |= {cell: run for cell, run in alone.items() if cell in own and not run.unsure}
-        return None if slow.keys() - endless.keys() else _replace_runs(joint, endless)
+        return endless if endless.keys() == set(slow) else None
 
     def run_alone(self, exercise: str, joint: Execution, lost: Sequence[Mark]) -> Execution | None:
         """An exercise without the others' cells; None where that can change nothing, or may not be run.

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from autograder.grading import Order
+from autograder.grading import Grader, Order
 from autograder.records import Ending, Submission
 from autograder.runs import TOGETHER
 from autograder.sandbox.processes import measure_tree
+
+from .conftest import Workbench
 
 ROOT = Path(__file__).parents[2]
 SLOW = "import time\nbegan = time.process_time()\nwhile time.process_time() - began < {seconds}: pass\n"
@@ -238,6 +240,20 @@ def test_what_takes_long_and_ends_is_run_with_all_of_its_time_together_with_the_
     value = read_answer(bench, "shared-value").replace("Wk.copy()", "found")
     assert "found" in value
     bench.assert_full(bench.grade_codes({"head-size": slow, "shared-value": value}))
+
+
+def test_where_many_cells_take_long_no_first_try_is_made_any_more(course, monkeypatch) -> None:
+    with Grader(course, "qkv") as grader:
+        bench = Workbench(grader)
+        execute, runs = grader.sandbox.execute, []
+        monkeypatch.setattr(grader.sandbox, "execute", lambda *a, **k: runs.append(a) or execute(*a, **k))
+        slow = SLOW.format(seconds=0.2 * grader.assignment.limits.cell_cpu_seconds)
+        counts = []
+        for number in range(4):
+            bench.assert_full(bench.grade(bench.build(before={"shared-key": [f"{slow}# {number}\n"]})))
+            counts.append(len(runs))
+            runs.clear()
+    assert counts == [2, 2, 2, 1]
 
 
 def test_a_helper_that_takes_long_and_ends_is_there_in_every_run(bench) -> None:
