@@ -5,6 +5,7 @@ instructor also reads `detail`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
 import msgspec
 import numpy as np
@@ -16,6 +17,9 @@ from autograder.marking.diagnose import explain
 from autograder.marking.diagnosis.nouns import Difference, Explanation
 from autograder.marking.known import Failure, KnownMistake, Match, find_failure, find_mistake
 from autograder.records import CellRun, Ending, Execution, Mark, Missing, Program
+
+_MOST_NAMES = 500
+"""Names of one exercise that explanations look through; a megabyte of code may assign a hundred thousand."""
 
 Known = Callable[[], Sequence[KnownMistake] | None]
 """Gives the known mistakes of the assignment, or None when they cannot be had; asked only when a mark is lost."""
@@ -55,7 +59,8 @@ def build_attempt(execution: Execution, program: Program, assignment: Assignment
     failures: dict[str, list[Failure | None]] = {}
     for exercise in assignment.exercises:
         cells = [n for n, cell in enumerate(program.cells) if exercise.id in cell.exercises]
-        assigned[exercise.id] = [name for n in cells for name in program.cells[n].assigns]
+        names = dict.fromkeys(name for n in cells for name in program.cells[n].assigns)
+        assigned[exercise.id] = list(islice(names, _MOST_NAMES))
         failing = (
             [
                 run if number == 0 else _forget_name(run)

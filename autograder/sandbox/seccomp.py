@@ -34,12 +34,18 @@ _DENIED = """
     vmsplice splice tee
     inotify_init inotify_init1 inotify_add_watch
     sync syncfs seccomp
+    fadvise64
     settimeofday clock_settime adjtimex clock_adjtime
     iopl ioperm modify_ldt personality lookup_dcookie nfsservctl
     landlock_create_ruleset landlock_add_rule landlock_restrict_self
 """.split()
 """Among them: `sendmsg`, for a descriptor under way between two sockets is in no table in which it could be found;
-attributes of files, which are a place to leave messages on what everybody may write."""
+attributes of files, which are a place to leave messages on what everybody may write; `fadvise64`, which throws files
+that all submissions read out of the machine's memory, as `madvise` can: others wait for the disk then, and what is
+missing can be a message."""
+
+_CACHESTAT = 451
+"""Reads such a message. Alike on all machines, and older libraries do not know its name."""
 
 _CLONE_NAMESPACES = 0x7E020000 | 0x80
 _PR_SET_DUMPABLE = 4
@@ -48,6 +54,7 @@ _MAP_SHARED_ANONYMOUS = 0x21
 _INT = 0xFFFFFFFF
 """The kernel looks at the lower half of such an argument only."""
 _PR_SET_SECCOMP = 22
+_MADV_COLD, _MADV_PAGEOUT = 20, 21
 _F_SETLEASE, _F_NOTIFY, _F_SETDELEG = 1024, 1026, 1040
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _BPF_LD_W_ABS, _BPF_JGE, _BPF_RET = 0x20, 0x35, 0x06
@@ -63,6 +70,9 @@ def build_filter() -> bytes:
     for name in _DENIED:
         if pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) >= 0:
             program.add_rule(denied, name)
+    program.add_rule(denied, _CACHESTAT)
+    for advice in (_MADV_COLD, _MADV_PAGEOUT):
+        program.add_rule(denied, "madvise", pyseccomp.Arg(2, pyseccomp.MASKED_EQ, _INT, advice))
     program.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
     for bit in (1 << n for n in range(32) if _CLONE_NAMESPACES >> n & 1):
         program.add_rule(denied, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, bit, bit))

@@ -3,10 +3,12 @@
 import hashlib
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 
 from autograder.grading import Graded, Grader, Order
-from autograder.records import Execution, Submission
+from autograder.intake.notebook import parse_program
+from autograder.records import CellRun, Ending, Execution, Submission
 from autograder.runs import TOGETHER
 
 from .conftest import FULL, Workbench
@@ -94,3 +96,28 @@ def test_a_truth_value_that_turns_when_it_is_alone_is_shown_to_the_instructor(be
     steady = grade(bench, {"shared-value": lost}).grade
     assert bench.scores(steady)["shared-value"] < FULL["shared-value"]
     assert not [note for note in steady.notes if "guess twice" in note]
+
+
+def test_a_cell_that_the_machine_made_wait_has_all_its_time_in_the_run_alone(bench) -> None:
+    """A machine that stands still for ten seconds shows as a cell that hangs, and has used no processor time."""
+    limit = bench.grader.assignment.limits.cell_cpu_seconds
+    right = bench.read_source("shared-key").split("\n", 1)[1]
+    slow = f"import time\nbegan = time.process_time()\nwhile time.process_time() - began < {0.4 * limit}: pass\n{right}"
+    joint = grade(bench, {"shared-key": slow}).runs[TOGETHER]
+    program = parse_program(bench.fill({"shared-key": slow}), bench.grader.assignment)
+    (cell,) = (number for number, each in enumerate(program.cells) if "shared-key" in each.exercises)
+    stood = CellRun(cell, Ending.TIMEOUT, text="it ran longer than 10 s (limit cell_wall_seconds)")
+    passes = [
+        msgspec.structs.replace(
+            each,
+            runs=tuple(stood if run.cell == cell else run for run in each.runs),
+            answers={name: value for name, value in each.answers.items() if name not in ANSWERS},
+        )
+        for each in joint.passes
+    ]
+    graded = grade(bench, {"shared-key": slow}, {TOGETHER: msgspec.structs.replace(joint, passes=tuple(passes))})
+    assert list(graded.runs) == ["shared-key"]
+    bench.assert_full(graded.grade)
+
+
+ANSWERS = ("Wk_shared", "K_shared", "scores_shared", "is_symmetric")

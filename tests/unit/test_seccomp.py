@@ -65,7 +65,7 @@ def test_what_numpy_and_subprocesses_need_is_allowed(name) -> None:
     "keyctl add_key request_key memfd_create shmget shmat semget msgget mq_open open_by_handle_at "
     "name_to_handle_at init_module finit_module kexec_load reboot swapon sethostname clock_settime "
     "personality pidfd_getfd fsopen move_mount kcmp syslog vmsplice splice tee inotify_init1 inotify_add_watch "
-    "sync syncfs seccomp".split(),
+    "sync syncfs seccomp fadvise64".split(),
 )
 def test_what_would_leave_the_wall_or_outlive_it_is_denied(name) -> None:
     assert judge(name) == deny(errno.EPERM)
@@ -128,6 +128,14 @@ def test_the_end_of_children_is_never_ignored() -> None:
     assert judge("rt_sigaction", int(signal.SIGCHLD) | 1 << 32, 0xABC << 32) == deny(errno.EPERM)
     assert judge("rt_sigaction", int(signal.SIGCHLD), 0) == ALLOW  # asking what it is
     assert judge("rt_sigaction", int(signal.SIGINT), 0xABC) == ALLOW
+
+
+def test_what_files_are_in_memory_is_neither_changed_nor_asked() -> None:
+    assert judge(451) == deny(errno.EPERM)  # cachestat
+    for advice in (20, 21, 21 | 1 << 40):
+        assert judge("madvise", 0, 0, advice) == deny(errno.EPERM)
+    for advice in range(20):
+        assert judge("madvise", 0, 0, advice) == ALLOW
 
 
 def test_a_terminal_cannot_be_typed_into() -> None:

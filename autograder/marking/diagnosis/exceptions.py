@@ -368,8 +368,15 @@ def _explain_undefined(text: str, known: Collection[str]) -> Explanation:
     )
 
 
+LONGEST_NAME = 40
+"""Longer names are like no other: to compare two takes time that grows with the square of their length, or faster."""
+
+
 def find_near(name: str, known: Collection[str]) -> str | None:
     """The known name that a name was probably meant to be."""
+    if len(name) > LONGEST_NAME:
+        return None
+    known = [word for word in known if len(word) <= LONGEST_NAME]
     folded = {word.casefold().replace("_", ""): word for word in known}
     exact = folded.get(name.casefold().replace("_", ""))
-    return exact or next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=0.8)), None)
+    return exact or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.8)), None)

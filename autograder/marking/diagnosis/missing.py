@@ -20,7 +20,7 @@ def explain_missing(
 ) -> tuple[Explanation, ...]:
     """Why an answer has no value, at most two reasons: a near name first, then what stopped the cell."""
     first = differences[0]
-    known = {*first.inputs, *first.answers, first.name, *assigned}
+    known = dict.fromkeys((*first.inputs, *first.answers, first.name, *assigned))
     found = []
     if published_passed:
         said = f"`{first.name}` is there for the published input, and not for others."
