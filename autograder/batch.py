@@ -23,7 +23,9 @@ Work = Callable[[Grader, Item], Result]
 """A module-level function that a worker calls with its own grader."""
 
 _IN_FLIGHT = 4
-"""Items handed out for each worker; more would only wait in memory."""
+"""Handed out for each worker; more would only wait in memory."""
+_TOGETHER = 8
+"""Small items that are handed out as one, since that costs as much as what is done for one of them."""
 
 _PR_SET_PDEATHSIG = 1
 
@@ -46,19 +48,20 @@ def run_all(
     report: Callable[[str], None] = print,
     eager: bool = False,
     workers: "Workers | None" = None,
+    is_small: Callable[[Item], bool] = lambda _: False,
 ) -> Iterator[tuple[Item, Result | None]]:
     """Each item with what `work` made of it, in whatever order they end; None where a worker died on it twice.
 
     Items are taken as they are needed. `jobs` 0 means one worker for each core. With a scheduler's address the
     workers of its Dask cluster do it, and `report` is told what is odd about them. eager: see `Grader`. workers: local
-    ones that have been started already.
+    ones that have been started already. is_small: whether work on an item is so quick that a local worker gets several.
     """
     if scheduler:
         from autograder.cluster import run_on_cluster
 
         yield from run_on_cluster(course, assignment, work, items, scheduler, report)
         return
-    waiting = _Waiting(items)
+    waiting = _Waiting(items, is_small)
     while waiting:
         suspects: list[Item] = []
         crew = workers or Workers(count_jobs(jobs, len(items) if isinstance(items, Sized) else None))
@@ -67,7 +70,7 @@ def run_all(
         for item in suspects:
             # A worker died under it or beside it: once more, in a pool of its own.
             again: list[Item] = []
-            yield from _run_in_pool(course, assignment, work, _Waiting([item]), Workers(1), again, eager)
+            yield from _run_in_pool(course, assignment, work, _Waiting([item], is_small), Workers(1), again, eager)
             if again:
                 yield item, None
 
@@ -83,7 +86,7 @@ class Workers:
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
-        # Forked before any thread of ours exists, so that no worker pays for imports.
+        # Forked before any thread of ours exists; what is imported by then, no worker pays for.
         self.pool = ProcessPoolExecutor(
             jobs, mp_context=get_context("fork"), initializer=_die_with_parent, initargs=(os.getpid(),)
         )
@@ -106,10 +109,11 @@ class Workers:
 
 
 class _Waiting(Generic[Item]):
-    """Items that nobody works on yet; taken one at a time."""
+    """Items that nobody works on yet."""
 
-    def __init__(self, items: Iterable[Item]) -> None:
+    def __init__(self, items: Iterable[Item], is_small: Callable[[Item], bool]) -> None:
         self._items = iter(items)
+        self._is_small = is_small
         self._back: list[Item] = []
 
     def __bool__(self) -> bool:
@@ -117,13 +121,16 @@ class _Waiting(Generic[Item]):
             self._back += islice(self._items, 1)
         return bool(self._back)
 
-    def take(self) -> Item:
-        """The next one; there must be one."""
-        return self._back.pop() if self else next(self._items)
+    def take(self) -> list[Item]:
+        """The next one, which must be there, or some small ones."""
+        taken = [self._back.pop() if self else next(self._items)]
+        while self._is_small(taken[-1]) and len(taken) < _TOGETHER and self and self._is_small(self._back[-1]):
+            taken.append(self._back.pop())
+        return taken
 
-    def put_back(self, item: Item) -> None:
-        """It was taken and nobody has worked on it."""
-        self._back.append(item)
+    def put_back(self, items: list[Item]) -> None:
+        """They were taken and nobody has worked on them."""
+        self._back += reversed(items)
 
 
 def _run_in_pool(
@@ -139,25 +146,27 @@ def _run_in_pool(
 
     Then `suspects` gets all that was in hand, since nobody knows under which of them it died.
     """
-    running: dict[Future[Result], Item] = {}
+    running: dict[Future[list[Result]], list[Item]] = {}
     with workers:
         while True:
             while not suspects and len(running) < workers.jobs * _IN_FLIGHT and waiting:
-                item = waiting.take()
+                items = waiting.take()
                 try:
-                    running[workers.pool.submit(_run_in_worker, course, assignment, work, item, eager)] = item
+                    running[workers.pool.submit(_run_in_worker, course, assignment, work, items, eager)] = items
                 except BrokenProcessPool:
-                    waiting.put_back(item)
+                    waiting.put_back(items)
                     break
             if not running:
                 break
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                item = running.pop(future)
+                items = running.pop(future)
                 try:
-                    yield item, future.result()
+                    results = future.result()
                 except BrokenProcessPool:
-                    suspects.append(item)
+                    suspects += items
+                else:
+                    yield from zip(items, results, strict=True)
 
 
 def _die_with_parent(parent: int) -> None:
@@ -168,8 +177,11 @@ def _die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _run_in_worker(course: Course, assignment: str, work: Work[Item, Result], item: Item, eager: bool) -> Result:
-    return work(_find_grader(course, assignment, eager), item)
+def _run_in_worker(
+    course: Course, assignment: str, work: Work[Item, Result], items: list[Item], eager: bool
+) -> list[Result]:
+    grader = _find_grader(course, assignment, eager)
+    return [work(grader, item) for item in items]
 
 
 def _find_grader(course: Course, assignment: str, eager: bool) -> Grader:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,10 +36,13 @@ _CHUNK = 200
 """Submissions that are looked up together."""
 _CHUNK_BYTES = 64 * 2**20
 """Of their files, which are all in memory then; one more may come on top."""
-_RUNS_TOGETHER = 4
-"""Submissions whose stored runs wait in memory for a worker; those of one may be a hundred megabytes."""
+_RUNS_TOGETHER = 16
+_RUNS_BYTES = 64 * 2**20
+"""Submissions whose stored runs are read together, to wait in memory for a worker; one more may come on top."""
+_SMALL_BYTES = 2**17
+"""Of the stored runs of a submission that is marked in a millisecond or two."""
 _MOST_UNSAVED, _UNSAVED_SECONDS = 25, 0.5
-"""What a loss of power may cost beside what is in flight."""
+"""Submissions that ran, and the time: what a loss of power may cost beside what is in flight."""
 _UNREADABLE = "unreadable "
 """Begins what stands for the digest of a file that could not be read."""
 UNFINISHED = "unfinished"
@@ -77,7 +80,7 @@ class Done(msgspec.Struct, frozen=True):
     grade: Grade
     work: Work
     before: Grade | None = None
-    """What it had got before, where it was marked again."""
+    """What it had got before, where it was marked again; without words."""
     wanted: tuple[str, ...] = ()
     """Exercises that want a run alone, which was not allowed."""
     ran_alone: int = 0
@@ -158,6 +161,7 @@ class Gradebook:
         self._ready: list[Done] = []
         self._waiting: dict[str, _Waiting] = {}
         self._unsaved: list[Result] = []
+        self._ran = 0
         self._saved_at = time.monotonic()
 
     def grade(self, sources: Iterable[Source], *, force: bool = False) -> Generator[Done, None, None]:
@@ -193,6 +197,7 @@ class Gradebook:
             self._report,
             eager,
             self._workers,
+            _is_small,
         )
         try:
             for task, reply in results:
@@ -261,7 +266,7 @@ class Gradebook:
         back = [each for each in kept if standing.get(each) != (environment, marking)]
         if back and may_run:
             self._store.choose_grades(self._name, environment, marking, back)
-        before = self._find_grades({each: standing[each] for each in (*missing, *back) if each in standing})
+        before = self._find_points({each: standing[each] for each in (*missing, *back) if each in standing})
         wanted: list[tuple[Entry, bytes | None]] = []
         for entry, data in submissions:
             if entry.key in kept:
@@ -271,7 +276,8 @@ class Gradebook:
             else:
                 self._waiting[entry.key] = _Waiting([entry], Work.RUN, before.get(entry.key))
                 wanted.append((entry, data))
-        for few in _cut(wanted, _RUNS_TOGETHER):
+        sizes = {} if force else self._store.measure_executions(self._name, environment, missing)
+        for few in _cut(wanted, _RUNS_TOGETHER, _RUNS_BYTES, lambda each: sizes.get(each[0].key, 0)):
             keys = [entry.key for entry, _ in few]
             runs = {} if force else self._store.find_executions(self._name, environment, keys)
             contents = self._store.find_contents(entry.key for entry, data in few if data is None)
@@ -287,9 +293,15 @@ class Gradebook:
     def _find_grades(self, standing: Mapping[str, tuple[str, str]]) -> dict[str, Grade]:
         """Grades by digest, each under its own environment and marking."""
         found: dict[str, Grade] = {}
-        for environment, marking in set(standing.values()):
-            digests = [each for each, under in standing.items() if under == (environment, marking)]
+        for (environment, marking), digests in _group(standing):
             found |= self._store.find_grades(self._name, environment, marking, digests)
+        return found
+
+    def _find_points(self, standing: Mapping[str, tuple[str, str]]) -> dict[str, Grade]:
+        """As `_find_grades`, without notes and what is said of each test."""
+        found: dict[str, Grade] = {}
+        for (environment, marking), digests in _group(standing):
+            found |= self._store.find_points(self._name, environment, marking, digests)
         return found
 
     def _finish(self, key: str, reply: _Reply | None, *, save: bool) -> Iterator[Done]:
@@ -300,7 +312,8 @@ class Gradebook:
         if save:
             marking = self.marking.digest if reply.settled else UNFINISHED
             self._unsaved.append(Result(self._name, key, self.environment.digest, marking, reply.grade, reply.runs))
-            if len(self._unsaved) >= _MOST_UNSAVED or time.monotonic() - self._saved_at > _UNSAVED_SECONDS:
+            self._ran += bool(reply.runs)
+            if self._ran >= _MOST_UNSAVED or time.monotonic() - self._saved_at > _UNSAVED_SECONDS:
                 self._save()
         for entry in waiting.entries:
             ran_alone = sum(each != TOGETHER for each in reply.runs)
@@ -320,7 +333,7 @@ class Gradebook:
             yield from (_give(found.get(entry.key, never), entry) for entry in chunk)
 
     def _save(self) -> None:
-        unsaved, self._unsaved = self._unsaved, []
+        unsaved, self._unsaved, self._ran = self._unsaved, [], 0
         if unsaved:
             self._store.save_results(unsaved)
         self._saved_at = time.monotonic()
@@ -401,24 +414,38 @@ def _show_points(own: tuple[float, float] | None, other: tuple[float, float] | N
 
 def _read_chunks(sources: Iterable[Source]) -> Iterator[list[tuple[Source, Submission | str]]]:
     """Sources with what was read, or why not; as many together as memory is meant for."""
-    chunk: list[tuple[Source, Submission | str]] = []
+    read = ((source, _read(source)) for source in sources)
+    return _cut(read, _CHUNK, _CHUNK_BYTES, lambda each: len(each[1].data) if isinstance(each[1], Submission) else 0)
+
+
+def _read(source: Source) -> Submission | str:
+    try:
+        return read_submission(source)
+    except NotebookError as error:
+        return str(error)
+
+
+def _is_small(task: _Task) -> bool:
+    return TOGETHER in task.runs and sum(map(len, (task.submission.data, *task.runs.values()))) < _SMALL_BYTES
+
+
+def _group(standing: Mapping[str, tuple[str, str]]) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """By environment and marking, the digests that have their grades under these."""
+    for under in set(standing.values()):
+        yield under, [each for each, own in standing.items() if own == under]
+
+
+def _cut(
+    items: Iterable[Item], most: int, most_bytes: float = inf, measure: Callable[[Item], int] = lambda _: 0
+) -> Iterator[list[Item]]:
+    """The items in their order, so many together and no more than so many bytes; one more may come on top."""
+    chunk: list[Item] = []
     size = 0
-    for source in sources:
-        read: Submission | str
-        try:
-            read = read_submission(source)
-            size += len(read.data)
-        except NotebookError as error:
-            read = str(error)
-        chunk.append((source, read))
-        if len(chunk) >= _CHUNK or size >= _CHUNK_BYTES:
+    for item in items:
+        chunk.append(item)
+        size += measure(item)
+        if len(chunk) >= most or size >= most_bytes:
             yield chunk
             chunk, size = [], 0
     if chunk:
-        yield chunk
-
-
-def _cut(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    rest = iter(items)
-    while chunk := list(islice(rest, size)):
         yield chunk

@@ -17,7 +17,7 @@ from autograder.marking.score import find_status, total_exercises
 from autograder.marking.session import MarkingSession
 from autograder.mistakes import load_known
 from autograder.records import Ending, Execution, Grade, Mark, Pass, Program, Submission
-from autograder.runs import Runs
+from autograder.runs import Runs, Tries
 from autograder.sandbox.modes import SandboxMode
 from autograder.sandbox.session import Session
 
@@ -45,6 +45,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     marks: dict[str, Mark]
     status: Ending
+    turned: tuple[str, ...] = ()
+    """Of a run alone: its truth values that were other ones in the joint run."""
 
     @property
     def score(self) -> float:
@@ -68,6 +70,7 @@ class Grader:
         self.assignment = course.assignment(assignment)
         self._known: tuple[KnownMistake, ...] | None = None
         self._lacks_known = False
+        self._tries = Tries()
 
     def __enter__(self) -> "Grader":
         with ExitStack() as stack:
@@ -155,7 +158,7 @@ class Grader:
     def _grade_program(self, program: Program, blank: Grade, order: Order) -> Graded:
         runs = Runs(
             self.sandbox, self.assignment, self.marking.input_sets, program, self._released, order.runs,
-            may_run=order.may_run,
+            self._tries, may_run=order.may_run,
         )  # fmt: skip
         self._lacks_known = False
         joint = runs.run_together()
@@ -170,6 +173,11 @@ class Grader:
                     f"Exercise {exercise.id} earned {alone.score:g} points when it was run without the other "
                     f"exercises, and {outcome.score:g} together with them; the better result counts."
                 )
+                notes += [
+                    f"Exercise {exercise.id} gave {name} one truth value alone and another together with the others: "
+                    "they changed something that it uses, or it looks in which run it is, to guess twice."
+                    for name in alone.turned
+                ]
             best[exercise.id] = alone or outcome
         chosen = [best[mark.exercise].marks[mark.name] for mark in marks]
         notes += dict.fromkeys(note for mark in chosen for note in mark.notes)
@@ -216,4 +224,16 @@ class Grader:
         if sum(mark.score for mark in self.marking.mark(execution, exercise=exercise)) <= outcome.score:
             return None  # explaining costs more than marking, and nobody would read it
         marks = self.marking.mark(execution, program, self.load_known, exercise)
-        return self._judge(exercise, program, execution, marks)
+        judged = self._judge(exercise, program, execution, marks)
+        return msgspec.structs.replace(judged, turned=_list_turned(joint, execution))
+
+
+def _list_turned(joint: Execution, alone: Execution) -> tuple[str, ...]:
+    """Truth values that are not the same in two runs."""
+    turned: dict[str, None] = {}
+    for before, after in zip(joint.passes, alone.passes, strict=True):
+        for name, value in after.answers.items():
+            other = before.answers.get(name)
+            if isinstance(value, bool) and isinstance(other, bool) and value is not other:
+                turned[name] = None
+    return tuple(turned)

@@ -5,7 +5,7 @@ import fcntl
 import hashlib
 import os
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from autograder.course import Course
 from autograder.guest.wire import WireError, WireValue
 from autograder.marking.known import Failure, KnownMistake, find_failure
 from autograder.marking.reference import InputSet
-from autograder.records import Answers, Pass, Program
+from autograder.records import Answers, Ending, Pass, Program
 from autograder.sandbox.session import Session
 from autograder.sandbox.values import build_wire_value, read_value
 from autograder.solution import batch_by_exercise, execute_codes, is_shared_safely
@@ -26,6 +26,7 @@ _DIGEST_LENGTH = 16
 _RUNNING = ("guest", "sandbox", "intake")
 """Parts of this package that decide what code gives."""
 _PACKAGES = ("numpy", "ipython", "msgspec")
+_CUT_SHORT = (Ending.TIMEOUT, Ending.KILLED, Ending.OUT_OF_MEMORY)
 _KEPT = msgspec.msgpack.Decoder(dict[str, list[tuple[dict[str, WireValue], Failure | None]]])
 
 Ran = list[tuple[Answers, Failure | None]]
@@ -40,7 +41,8 @@ def load_known(course: Course, name: str, sandbox: Session, sets: Sequence[Input
         kept = _read_kept(file)
         if kept is None or kept.keys() != {each.id for each in mistakes}:
             kept = run_mistakes(course, name, sandbox, sets, mistakes)
-            _write_kept(file, kept)
+            if not _was_cut_short(kept):
+                _write_kept(file, kept)
     return tuple(build_known(each, kept[each.id]) for each in mistakes)
 
 
@@ -58,6 +60,11 @@ def _lock(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def _was_cut_short(ran: Mapping[str, Ran]) -> bool:
+    """Whether a run met a limit, which a busy machine can be the reason for; the next start tries again."""
+    return any(failure is not None and failure[0] in _CUT_SHORT for each in ran.values() for _, failure in each)
 
 
 def build_known(mistake: Mistake, ran: Ran) -> KnownMistake:

@@ -8,19 +8,35 @@ from autograder.course import Assignment
 from autograder.marking.reference import InputSet
 from autograder.records import CellRun, Ending, Execution, Mark, Program
 from autograder.sandbox.session import Session
-from autograder.sandbox.watch import CELL_CPU, build_budget
+from autograder.sandbox.watch import build_budget
 
 TOGETHER = ""
 """Stands for the run of all exercises where a run alone has its exercise's id."""
 
+_QUICK, _QUICK_SECONDS = 1 / 8, 0.5
+"""Of a cell's processor time, and no less than that: what the first try of the joint run gives it."""
+
 _DIED = (Ending.TIMEOUT, Ending.KILLED, Ending.EXITED, Ending.OUT_OF_MEMORY)
+
+
+class Tries(msgspec.Struct):
+    """Whether a first try with little time is worth its time; kept from one submission to the next.
+
+    Where cells of many submissions really take long, it is not.
+    """
+
+    left: int = 3
+
+    def note(self, *, paid: bool) -> None:
+        """A try met a cell that takes long, and that paid, or was in vain."""
+        self.left = min(self.left + 1, 3) if paid else self.left - 1
 
 
 class Runs:
     """Where a submission's executions come from.
 
     stored: runs that were made before, by exercise; `TOGETHER` for the joint one.
-    released: sources of the released notebook's cells.
+    released: sources of the released notebook's cells. tries: of the submissions before.
     may_run: whether student code may run. Where not, `wanted` gathers the exercises that lack a run alone.
     `made` holds what was run.
     """
@@ -33,6 +49,7 @@ class Runs:
         program: Program,
         released: Collection[str],
         stored: Mapping[str, Execution],
+        tries: Tries,
         *,
         may_run: bool = True,
     ) -> None:
@@ -42,9 +59,11 @@ class Runs:
         self._program = program
         self._released = released
         self._stored = stored
+        self._tries = tries
         self._may_run = may_run
         # As much again as the joint run has, shared out, so that no exercise uses it up for others.
         self._left = build_budget(assignment)
+        self._ids = [each.id for each in assignment.exercises]
         self.made: dict[str, Execution] = {}
         self.wanted: list[str] = []
 
@@ -54,9 +73,44 @@ class Runs:
             return self._stored[TOGETHER]
         if not self._may_run:
             raise LookupError("no run of this submission is stored")
-        execution = self._sandbox.execute(self._program, self._inputs, build_budget(self._assignment))
+        execution = self._try_quickly() or self._sandbox.execute(
+            self._program, self._inputs, build_budget(self._assignment)
+        )
         self.made[TOGETHER] = execution
         return execution
+
+    def _try_quickly(self) -> Execution | None:
+        """The joint run with little processor time for a cell; None where more may be of use.
+
+        A cell that uses it up is run alone with all of its time, where no other exercise can be in its way. When it
+        does not end there either, it is an endless loop, and is not paid for in full once more.
+        """
+        whole = self._assignment.limits.cell_cpu_seconds
+        budget = build_budget(self._assignment)
+        budget.cell_cpu = max(_QUICK_SECONDS, whole * _QUICK)
+        # Where all cells together take longer, it is no matter of one.
+        budget.wall, budget.cpu = budget.wall / 2, budget.cpu / 2
+        if budget.cell_cpu >= whole or self._tries.left <= 0:
+            return None
+        joint = self._sandbox.execute(self._program, self._inputs, budget)
+        slow = _list_slow(joint)
+        if not slow:
+            return joint
+        endless = self._find_endless(slow, joint)
+        self._tries.note(paid=endless is not None)
+        return None if endless is None else _replace_runs(joint, endless)
+
+    def _find_endless(self, slow: Collection[int], joint: Execution) -> dict[int, CellRun] | None:
+        """How these cells end alone, with all of their time; None unless all are endless loops of an exercise."""
+        if any(not self._program.cells[cell].exercises for cell in slow):
+            return None
+        endless: dict[int, CellRun] = {}
+        for exercise in self._ids:
+            own = {cell for cell in slow if exercise in self._program.cells[cell].exercises}
+            if own and not self.is_untouched(exercise):
+                alone = _list_slow(self._run_alone(exercise, joint, self._ids))
+                endless |= {cell: run for cell, run in alone.items() if cell in own and not run.unsure}
+        return endless if endless.keys() == set(slow) else None
 
     def run_alone(self, exercise: str, joint: Execution, lost: Sequence[Mark]) -> Execution | None:
         """An exercise without the others' cells; None where that can change nothing, or may not be run.
@@ -67,23 +121,24 @@ class Runs:
             return None
         if exercise in self._stored:
             return self._stored[exercise]
+        if exercise in self.made:
+            return self.made[exercise]
         if not self._may_run:
             self.wanted.append(exercise)
             return None
+        return self._run_alone(exercise, joint, self._ids[self._ids.index(exercise) :])
+
+    def _run_alone(self, exercise: str, joint: Execution, later: Sequence[str]) -> Execution:
+        """later: exercises whose turn is now or may come."""
         cells = self._program.cells
         others = {number for number, cell in enumerate(cells) if cell.exercises and exercise not in cell.exercises}
-        whole = self._assignment.limits.cell_cpu_seconds
-        # An endless loop is not paid for twice, where nothing else can have made it one. A cell that only waited may
-        # have waited for the machine.
-        first = self._list_first(exercise, joint)
-        again = any(exercise in cells[cell].exercises for cell, run in first.items() if CELL_CPU in run.text)
         # A helper that hangs would hang again, on the time of this exercise.
-        others |= {cell for cell in first if not cells[cell].exercises}
-        self._left.cell_cpu = max(0.5, whole / 8) if again else whole
-        self.made[exercise] = self._spend_share(exercise, others)
+        others |= {cell for cell in self._list_first(exercise, joint) if not cells[cell].exercises}
+        share = 1 / sum(each not in self.made for each in later)
+        self.made[exercise] = self._spend(share, others)
         return self.made[exercise]
 
-    def _list_first(self, exercise: str, joint: Execution) -> dict[int, CellRun]:
+    def _list_first(self, exercise: str, joint: Execution) -> set[int]:
         """Cells that ended their process before any other exercise had run there.
 
         Of all others it is not known whether they are to blame: an exercise may leave a thread that ends whatever runs
@@ -97,7 +152,7 @@ class Runs:
         )
         first = next(foreign, len(cells))
         runs = joint.passes[0].runs
-        return {run.cell: run for run in runs if run.ending in _DIED and not run.unsure and run.cell < first}
+        return {run.cell for run in runs if run.ending in _DIED and not run.unsure and run.cell < first}
 
     def is_untouched(self, exercise: str) -> bool:
         """Whether an exercise's cells are as they were released, or gone."""
@@ -119,13 +174,27 @@ class Runs:
             cell.exercises == (exercise,) or (cell.check and not cell.exercises) for cell in cells[first : last + 1]
         )
 
-    def _spend_share(self, exercise: str, skip: Collection[int]) -> Execution:
-        """Run within this exercise's share of what is left, and take off what was used."""
-        ids = [each.id for each in self._assignment.exercises]
-        share = 1 / (len(ids) - ids.index(exercise))
+    def _spend(self, share: float, skip: Collection[int]) -> Execution:
+        """Run within this share of what is left, and take off what was used."""
         mine = msgspec.structs.replace(self._left, wall=self._left.wall * share, cpu=self._left.cpu * share)
         wall, cpu = mine.wall, mine.cpu
         execution = self._sandbox.execute(self._program, self._inputs, mine, skip=skip, evidence=False, reset=True)
         self._left.wall -= wall - mine.wall
         self._left.cpu -= cpu - mine.cpu
         return execution
+
+
+def _list_slow(execution: Execution) -> dict[int, CellRun]:
+    """Cells that ran out of time in any pass."""
+    runs = (run for each in (*(each.runs for each in execution.passes), execution.evidence) for run in each)
+    return {run.cell: run for run in runs if run.ending is Ending.TIMEOUT}
+
+
+def _replace_runs(execution: Execution, better: Mapping[int, CellRun]) -> Execution:
+    """The same with other words on how some cells ended that ran out of time."""
+
+    def replace(runs: Sequence[CellRun]) -> tuple[CellRun, ...]:
+        return tuple(better[run.cell] if run.ending is Ending.TIMEOUT else run for run in runs)
+
+    passes = tuple(msgspec.structs.replace(each, runs=replace(each.runs)) for each in execution.passes)
+    return msgspec.structs.replace(execution, passes=passes, evidence=replace(execution.evidence))

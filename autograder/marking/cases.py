@@ -1,6 +1,8 @@
 """What hidden tests run on: a submission's answers beside the expected ones, and what the tests said of them."""
 
+import queue
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import msgspec
 
@@ -41,6 +43,23 @@ class Bench:
         self.cases: list[Case] = []
         self.reference: ModuleType | None = None
         self.standalone = True
+
+
+class Job(msgspec.Struct, frozen=True):
+    """The cases of one submission, and which hidden tests are to run on them."""
+
+    cases: list[Case]
+    tests: frozenset[int]
+
+
+class Channel:
+    """Between a marking session and the thread in which the items run (`items.run_items`)."""
+
+    def __init__(self) -> None:
+        self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self.results: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.running = ""
+        """The test that is running, for whoever waits in vain."""
 
 
 def build_cases(course: Course, assignment: str, sets: tuple[InputSet, ...], execution: Execution) -> list[Case]:

@@ -125,7 +125,7 @@ class ForkServer:
         own_network: bool = False,
         first: int = 2,
     ) -> None:
-        self._guest = StartedGuest(build_argv, build_settings, environment)
+        self._guest = StartedGuest(build_argv, build_settings, environment, has_group=own_network)
         self._end_signal = end_signal
         self._own_network = own_network
         self._first = first
@@ -196,7 +196,10 @@ class SingleServer:
         try:
             sole = Sole(self._disk_bytes, telling, self._disable_userns)
             guest = StartedGuest(
-                lambda settings: self._walled.build_argv(settings, sole), self._build_settings, pass_fds=(telling,)
+                lambda settings: self._walled.build_argv(settings, sole),
+                self._build_settings,
+                pass_fds=(telling,),
+                has_group=True,
             )
         except BaseException:
             os.close(told)

@@ -2,11 +2,12 @@
 
 import fcntl
 import os
+import select
 import signal
 import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import msgspec
 
@@ -35,6 +36,8 @@ class StartedGuest:
 
     build_argv: the command line, for the descriptor that holds the settings.
     pass_fds: descriptors that the command gets beside its own.
+    has_group: whether the command and what it forks are a process group of their own and are ended together. A
+    bubblewrap that is killed just after its start leaves a child that does not know yet that it is to die with it.
     """
 
     def __init__(
@@ -43,7 +46,10 @@ class StartedGuest:
         build_settings: BuildSettings,
         environment: Mapping[str, str] | None = None,
         pass_fds: Sequence[int] = (),
+        *,
+        has_group: bool,
     ) -> None:
+        self._has_group = has_group
         with ExitStack() as stack:
             self._log = _make_memory_file("sandbox-log", stack)
             self.control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -59,38 +65,42 @@ class StartedGuest:
                     pass_fds=(inside.fileno(), settings_fd, *pass_fds),
                     cwd="/",
                     env=environment,
+                    process_group=0 if has_group else None,
                 )
             stack.callback(self._end)
+            self._pidfd = os.pidfd_open(self.process.pid)
+            stack.callback(os.close, self._pidfd)
             self._wait_until_ready()
             self._resources = stack.pop_all()
 
     def _wait_until_ready(self) -> None:
-        self.control.settimeout(START_SECONDS)
-        try:
-            ready = self.control.recv(1000)
-        except TimeoutError:
-            ready = b""
-        if ready.startswith(b"n"):
-            self._end()
-            raise NestedForbidden(ready[1:].decode("utf-8", "replace"))
-        if ready != b"r":
-            if self._was_killed():
-                raise SandboxError("the sandbox was killed from outside while it started")
-            self._end()
-            said = os.pread(self._log, 4000, 0).decode("utf-8", "replace").strip() or "it said nothing"
-            reason = said.splitlines()[-1]
-            raise SandboxUnavailable(
-                f"the sandbox does not start on this machine: {reason}; `autograder doctor` says what to do"
-            )
-        self.control.settimeout(ANSWER_SECONDS)
+        word = self._read_word()
+        if word == b"r":
+            self.control.settimeout(ANSWER_SECONDS)
+            return
+        # It says why before it ends, and until it has ended its namespaces count to what this user may have.
+        ended_itself = word is not None and _is_readable_within(_END_SECONDS, self._pidfd)
+        self._end()
+        if word is None:
+            reason = f"not ready after {START_SECONDS:g} s"
+        elif word.startswith(b"n"):
+            raise NestedForbidden(word[1:].decode("utf-8", "replace"))
+        elif ended_itself and self.process.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL):
+            raise SandboxError("the sandbox was killed from outside while it started")
+        else:
+            reason = (os.pread(self._log, 4000, 0).decode("utf-8", "replace").splitlines() or ["it said nothing"])[-1]
+        raise SandboxUnavailable(
+            f"the sandbox does not start on this machine: {reason}; `autograder doctor` says what to do"
+        )
 
-    def _was_killed(self) -> bool:
-        """Whether a signal to it, or to what bubblewrap waits for, ended the start, and not its own failure."""
-        try:
-            code = self.process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            return False
-        return code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    def _read_word(self) -> bytes | None:
+        """How the guest says that it is ready or cannot be; empty when it ends without, None when it takes too long."""
+        if not _is_readable_within(START_SECONDS, self.control.fileno(), self._pidfd):
+            return None
+        self.control.setblocking(False)
+        with suppress(BlockingIOError):
+            return self.control.recv(1000)
+        return b""
 
     def send_pipes(self) -> tuple[int, int, int]:
         """Give the guest the pipes of a submission, and the memory that says where a pass is (`wire.PLACE`).
@@ -142,12 +152,22 @@ class StartedGuest:
 
     def _end(self) -> None:
         self.control.close()
-        self.process.kill()
-        self.process.wait()
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                (os.killpg if self._has_group else os.kill)(self.process.pid, signal.SIGKILL)
+            self.process.wait()
 
     def close(self) -> None:
         """End the guest and everything inside."""
         self._resources.close()
+
+
+def _is_readable_within(seconds: float, *fds: int) -> bool:
+    """Whether there is something to read from one of them; from a pidfd, that its process has ended."""
+    poll = select.poll()
+    for fd in fds:
+        poll.register(fd, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
 
 
 def _make_place() -> int:

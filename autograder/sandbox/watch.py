@@ -12,8 +12,6 @@ from autograder.sandbox.processes import Usage, measure_shared, measure_sockets,
 _POLL_SECONDS = 0.02
 _DOUBTS = 3
 """Looks in a row that may seem too much while processes come and go."""
-CELL_CPU = "limit cell_cpu_seconds"
-"""What is said of a cell that used up its processor time; it has used it whatever else the machine did."""
 SLACK = 1.05
 """A little more than the limit for all processes together, so that one that grows alone meets its own limit first
 and keeps the answers that it has."""
@@ -107,7 +105,7 @@ class Watch:
         if self._memory is not None and self._is_over(usage, SLACK * self._memory):
             return tell_memory(self._memory)
         if cpu_seconds - self._cpu_base > budget.cell_cpu:
-            return Ending.TIMEOUT, f"it used more than {budget.cell_cpu:g} s of processor time ({CELL_CPU})"
+            return Ending.TIMEOUT, f"it used more than {budget.cell_cpu:g} s of processor time (limit cell_cpu_seconds)"
         if cpu_seconds > budget.cpu:
             self.is_unsure = self._is_spent = True
             return tell_cpu(budget)

@@ -115,6 +115,11 @@ class Store:
         with self._read() as connection:
             return results.find_executions(connection, assignment, environment, sha256s)
 
+    def measure_executions(self, assignment: str, environment: str, sha256s: Iterable[str]) -> dict[str, int]:
+        """Bytes of a submission's packed executions, by SHA-256; what has none is left out."""
+        with self._read() as connection:
+            return results.measure_executions(connection, assignment, environment, sha256s)
+
     def find_executed(self, assignment: str, environment: str) -> dict[str, frozenset[str]]:
         """Which submissions have executions, by SHA-256, and of which exercises; the joint run is ""."""
         with self._read() as connection:
@@ -124,6 +129,11 @@ class Store:
         """Grades by SHA-256 with student and path empty; ungraded ones are among them."""
         with self._read() as connection:
             return results.find_grades(connection, assignment, environment, marking, sha256s)
+
+    def find_points(self, assignment: str, environment: str, marking: str, sha256s: Iterable[str]) -> dict[str, Grade]:
+        """As `find_grades`, without notes and what is said of each test: what it takes to see whether points change."""
+        with self._read() as connection:
+            return results.find_points(connection, assignment, environment, marking, sha256s)
 
     def find_graded(self, assignment: str) -> Grade | None:
         """The grade that was given last, whoever's it is; None where nobody was graded yet."""

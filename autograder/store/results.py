@@ -14,6 +14,8 @@ from autograder.store.tables import environments, executions, exercise_results, 
 
 _KEYS = ("assignment", "sha256", "environment", "marking")
 _MARK = tuple(marks.c[name] for name in Mark.__struct_fields__)
+_POINTS = _MARK[: -len(Mark.__struct_defaults__)]
+"""Without the words, which have defaults."""
 
 
 def save_environment(connection: Connection, digest: str, description: Mapping[str, Any]) -> None:
@@ -151,6 +153,21 @@ def find_executions(
     return dict(found)
 
 
+def measure_executions(
+    connection: Connection, assignment: str, environment: str, sha256s: Iterable[str]
+) -> dict[str, int]:
+    """Bytes of the packed executions by SHA-256."""
+    found: dict[str, int] = {}
+    for chunk in cut_chunks(sha256s):
+        query = select(executions.c.sha256, func.sum(func.length(executions.c.data))).where(
+            executions.c.assignment == assignment,
+            executions.c.environment == environment,
+            executions.c.sha256.in_(chunk),
+        )
+        found |= {sha256: int(size) for sha256, size in connection.execute(query.group_by(executions.c.sha256))}
+    return found
+
+
 def find_executed(connection: Connection, assignment: str, environment: str) -> dict[str, frozenset[str]]:
     """Which submissions, by SHA-256, have executions of which exercises; the joint run is ""."""
     query = select(executions.c.sha256, executions.c.exercise).where(
@@ -174,6 +191,21 @@ def find_grades(
         parts = load_exercises(connection, [row.id for row in rows])
         for number, sha256, status, reason, notes in rows:
             found[sha256] = build_grade("", "", sha256, status, reason, notes, parts[number])
+    return found
+
+
+def find_points(
+    connection: Connection, assignment: str, environment: str, marking: str, sha256s: Iterable[str]
+) -> dict[str, Grade]:
+    """As `find_grades`, without notes and without what is said of each test, which is most of what is stored."""
+    found: dict[str, Grade] = {}
+    columns = (gradings.c.id, gradings.c.sha256, gradings.c.status, gradings.c.reason)
+    for chunk in cut_chunks(sha256s):
+        query = _where(select(*columns), assignment, environment, marking).where(gradings.c.sha256.in_(chunk))
+        rows = connection.execute(query).all()
+        parts = load_exercises(connection, [row.id for row in rows], points_only=True)
+        for number, sha256, status, reason in rows:
+            found[sha256] = build_grade("", "", sha256, status, reason, (), parts[number])
     return found
 
 
@@ -215,12 +247,15 @@ def list_latest(connection: Connection, assignment: str, student: str | None, *,
     return sorted(found, key=lambda each: each.submission.student)
 
 
-def load_exercises(connection: Connection, numbers: Sequence[int]) -> dict[int, list[ExerciseGrade]]:
-    """The exercises of gradings, by the gradings' numbers."""
+def load_exercises(
+    connection: Connection, numbers: Sequence[int], *, points_only: bool = False
+) -> dict[int, list[ExerciseGrade]]:
+    """The exercises of gradings, by the gradings' numbers; with `points_only` without what is said of each test."""
     found: dict[int, list[ExerciseGrade]] = defaultdict(list)
+    columns = _POINTS if points_only else _MARK
     for chunk in cut_chunks(numbers):
         tests: dict[tuple[int, str], list[Mark]] = defaultdict(list)
-        query = select(marks.c.grading, *_MARK).where(marks.c.grading.in_(chunk))
+        query = select(marks.c.grading, *columns).where(marks.c.grading.in_(chunk))
         for number, *row in connection.execute(query.order_by(marks.c.grading, marks.c.position)):
             mark = Mark(*row)
             tests[number, mark.exercise].append(mark)

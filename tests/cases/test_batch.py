@@ -3,12 +3,12 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 
-from autograder.batch import Workers, run_all
+from autograder.batch import Workers, _Waiting, run_all
 from autograder.course import Course
 from autograder.grading import Grader
 from autograder.sandbox.processes import walk_tree
@@ -48,12 +48,14 @@ def test_a_worker_that_dies_costs_what_it_had_in_hand_a_second_try_and_nobody_el
     assert len([name for name in os.listdir(tmp_path) if name.isdigit()]) <= 12
 
 
+@pytest.mark.parametrize("small", [(), (4, 5, 6, 7), range(30)], ids=["none small", "some small", "all small"])
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_item_that_kills_two_workers_is_reported_and_the_rest_is_done(
-    course: Course, tmp_path: Path, jobs: int
+    course: Course, tmp_path: Path, jobs: int, small: Collection[int]
 ) -> None:
     items = [(number, str(tmp_path)) for number in range(30)]
-    results = {item[0]: result for item, result in run_all(course, ASSIGNMENT, die_always, items, jobs)}
+    done = run_all(course, ASSIGNMENT, die_always, items, jobs, is_small=lambda item: item[0] in small)
+    results = {item[0]: result for item, result in done}
     assert results == {number: None if number == 5 else number for number in range(30)}
 
 
@@ -70,6 +72,15 @@ def test_items_are_taken_as_they_are_needed(course: Course, tmp_path: Path) -> N
     next(results)
     assert taken <= 10
     results.close()  # type: ignore[attr-defined]
+
+
+def test_small_items_are_handed_out_together_and_others_are_not(course: Course, tmp_path: Path) -> None:
+    large = {0, 5, 6, 17}
+    handed: list[int] = []
+    jobs = _Waiting([(number, str(tmp_path)) for number in range(20)], lambda item: item[0] not in large)
+    while jobs:
+        handed.append(len(jobs.take()))
+    assert handed == [1, 4, 1, 1, 8, 2, 1, 2]
 
 
 def get_ready_in_vain(course: Course, before: set[int]) -> None:

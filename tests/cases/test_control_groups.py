@@ -171,9 +171,10 @@ def test_workers_that_start_together_all_use_groups(tmp_path, bench) -> None:
         (tmp_path / f"s{number}.ipynb").write_bytes(bench.fill({"head-size": code}))
     command = [sys.executable, "-m", "autograder", "grade", str(tmp_path), "--jobs", "2", "--course", str(ROOT)]
     seen: set[str] = set()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+    said = tmp_path / "stderr"
+    with open(said, "wb") as errors, subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors) as running:
         while running.poll() is None:
             seen |= {name.split("-")[1] for name in list_groups()}
-    assert running.returncode == 0
+    assert running.returncode == 0, said.read_text()
     assert len(seen) == 2
     assert list_groups() == []

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from autograder.grading import Order
-from autograder.records import Submission
+from autograder.grading import Grader, Order
+from autograder.records import Ending, Submission
 from autograder.runs import TOGETHER
 from autograder.sandbox.processes import measure_tree
+
+from .conftest import Workbench
 
 ROOT = Path(__file__).parents[2]
 SLOW = "import time\nbegan = time.process_time()\nwhile time.process_time() - began < {seconds}: pass\n"
@@ -219,20 +221,46 @@ def test_what_keeps_the_output_of_the_first_run_is_no_offence_in_the_next(bench,
     assert not grade.notes
 
 
-@pytest.mark.parametrize("exercise", ["shared-key", "head-size"])
-def test_an_endless_loop_that_no_other_exercise_can_have_caused_is_not_paid_for_twice(bench, exercise) -> None:
-    untouched = {} if exercise == "shared-key" else {"shared-key": read_released(bench, "shared-key")}
-    data = bench.build(replace=untouched | {exercise: "# EXERCISE: again\nwhile True: pass"})
+@pytest.mark.parametrize("exercise", ["shared-key", "head-size", "shared-value"])
+def test_an_endless_loop_is_not_paid_for_twice(bench, exercise) -> None:
+    data = bench.build(replace={exercise: "# EXERCISE: again\nwhile True: pass"})
     graded = bench.grader.grade_order(Order(Submission("eve", "", data, "")))
+    bench.assert_only(graded.grade, exercise)
     limit = bench.grader.assignment.limits.cell_cpu_seconds
-    assert graded.runs[TOGETHER].cpu_seconds > limit
-    assert graded.runs[exercise].cpu_seconds < limit / 3, "its run alone has an eighth of the time, and a start"
+    assert graded.runs[exercise].cpu_seconds > limit, "alone, where nothing else is to blame, it has all of its time"
+    assert graded.runs[TOGETHER].cpu_seconds < limit / 3, "together it has an eighth, and a start"
+    (text,) = {run.text for each in graded.runs[TOGETHER].passes for run in each.runs if run.ending is Ending.TIMEOUT}
+    assert f"{limit:g} s" in text, "it is told which limit the course sets"
 
 
-def read_released(bench, exercise: str) -> str:
-    released = json.loads(bench.course.released_notebook("qkv").read_bytes())
-    cells = {cell["metadata"].get("nbgrader", {}).get("grade_id"): cell["source"] for cell in released["cells"]}
-    return "".join(cells[exercise])
+def test_what_takes_long_and_ends_is_run_with_all_of_its_time_together_with_the_others(bench) -> None:
+    """Exercise 3 goes on with what exercise 2 found, which a run alone cannot show."""
+    limit = bench.grader.assignment.limits.cell_cpu_seconds
+    slow = SLOW.format(seconds=0.4 * limit) + read_answer(bench, "head-size") + "\nfound = Wk.copy()\n"
+    value = read_answer(bench, "shared-value").replace("Wk.copy()", "found")
+    assert "found" in value
+    bench.assert_full(bench.grade_codes({"head-size": slow, "shared-value": value}))
+
+
+def test_where_many_cells_take_long_no_first_try_is_made_any_more(course, monkeypatch) -> None:
+    with Grader(course, "qkv") as grader:
+        bench = Workbench(grader)
+        execute, runs = grader.sandbox.execute, []
+        monkeypatch.setattr(grader.sandbox, "execute", lambda *a, **k: runs.append(a) or execute(*a, **k))
+        slow = SLOW.format(seconds=0.2 * grader.assignment.limits.cell_cpu_seconds)
+        counts = []
+        for number in range(4):
+            bench.assert_full(bench.grade(bench.build(before={"shared-key": [f"{slow}# {number}\n"]})))
+            counts.append(len(runs))
+            runs.clear()
+    assert counts == [2, 2, 2, 1]
+
+
+def test_a_helper_that_takes_long_and_ends_is_there_in_every_run(bench) -> None:
+    limit = bench.grader.assignment.limits.cell_cpu_seconds
+    helper = SLOW.format(seconds=0.4 * limit) + "def take_a_copy(matrix):\n    return matrix.copy()\n"
+    value = read_answer(bench, "shared-value").replace("Wk.copy()", "take_a_copy(Wk)")
+    bench.assert_full(bench.grade_codes({"shared-value": value}, {"shared-key": helper}))
 
 
 PATCHES = {

@@ -87,6 +87,17 @@ def test_nothing_stored_and_nothing_allowed_is_our_fault(bench) -> None:
     assert graded.runs == {}
 
 
+def test_a_truth_value_that_turns_when_it_is_alone_is_shown_to_the_instructor(bench) -> None:
+    guess = "V_first, Wv_shared, V_shared, equals_Q = V[0, 0], Wk, K, False\nequals_K = 'n_params' not in globals()"
+    grade_of_guess = grade(bench, {"shared-value": guess}).grade
+    assert bench.scores(grade_of_guess) == FULL
+    assert [note for note in grade_of_guess.notes if "equals_K" in note and "guess twice" in note]
+    lost = "V_first, Wv_shared, V_shared, equals_K, equals_Q = V[0, 0], Wk, K, False, False"
+    steady = grade(bench, {"shared-value": lost}).grade
+    assert bench.scores(steady)["shared-value"] < FULL["shared-value"]
+    assert not [note for note in steady.notes if "guess twice" in note]
+
+
 def test_a_cell_that_the_machine_made_wait_has_all_its_time_in_the_run_alone(bench) -> None:
     """A machine that stands still for ten seconds shows as a cell that hangs, and has used no processor time."""
     limit = bench.grader.assignment.limits.cell_cpu_seconds

@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from autograder.course import load_course
+from autograder.errors import SandboxUnavailable
+from autograder.sandbox.modes import SandboxMode
+from autograder.sandbox.session import Session
+
 ROOT = Path(__file__).parents[2]
 
 # A user namespace in which one cgroup namespace may be made at a time: bubblewrap gets it, a wall inside does not.
@@ -88,3 +93,14 @@ def test_the_doctor_says_that_grading_works_and_is_slower() -> None:
     assert done.returncode == 0, done.stdout
     assert "note mode nested: namespaces inside bubblewrap do not work here" in done.stdout
     assert "ok   mode single: works" in done.stdout
+
+
+@pytest.mark.parametrize("mode", [SandboxMode.NESTED, SandboxMode.SINGLE])
+def test_a_start_that_takes_too_long_is_said_to(mode: SandboxMode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autograder.sandbox.started.START_SECONDS", 0.01)
+    course = load_course(ROOT)
+    with (
+        pytest.raises(SandboxUnavailable, match=r"not ready after 0\.01 s"),
+        Session(course.folder, course.assignment("qkv"), mode=mode),
+    ):
+        pass

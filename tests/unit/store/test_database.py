@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autograder.errors import StoreError
+from autograder.gradebook import list_changes
 from autograder.records import Decision, Ending, ExerciseGrade, Grade, Mark
 from autograder.store.database import Store, open_store
 from autograder.store.place import default_place
@@ -178,6 +179,23 @@ def test_result_of_the_same_digests_is_replaced(store: Store) -> None:
     assert store.find_executions("qkv", "e1", ["aa", "bb"]) == {"aa": {"": b"new", "one": b"alone"}}
     assert store.find_executed("qkv", "e1") == {"aa": frozenset({"", "one"})}
     assert store.find_executed("qkv", "e2") == store.find_executions("qkv", "e2", ["aa"]) == {}
+    assert store.measure_executions("qkv", "e1", ["aa", "bb"]) == {"aa": len(b"new") + len(b"alone")}
+    assert store.measure_executions("qkv", "e2", ["aa"]) == {}
+
+
+def test_points_come_without_words_and_add_up_as_the_grade_does(store: Store) -> None:
+    store.save_submissions([receive()])
+    save(store, build_result(score=0.1 + 0.2))
+    (grade,) = store.find_grades("qkv", "e1", "m1", ["aa"]).values()
+    (points,) = store.find_points("qkv", "e1", "m1", ["aa"]).values()
+    assert not list_changes(grade, points)
+    assert (points.status, points.score, points.max_score) == (grade.status, grade.score, grade.max_score)
+    assert [(each.id, each.status, each.score) for each in points.exercises] == [
+        (each.id, each.status, each.score) for each in grade.exercises
+    ]
+    assert any(test.detail for each in grade.exercises for test in each.tests)
+    assert not any(test.message or test.detail for each in points.exercises for test in each.tests)
+    assert store.find_points("qkv", "e1", "m2", ["aa"]) == {}
 
 
 def test_batch_that_fails_leaves_nothing_behind(store: Store) -> None:
