@@ -183,6 +183,16 @@ class Ended(Message, frozen=True, tag=21):
     text: str = ""
 
 
+class Ran(Message, frozen=True, tag=26):
+    """Cells of a graded pass that the course handed out and that came back well, in their order.
+
+    That each of them was about to run was said in shared memory only (`PLACE`).
+    """
+
+    pass_number: int
+    cells: tuple[int, ...]
+
+
 class Answered(Message, frozen=True, tag=22):
     """The value of one answer, named by its place in `Job.answers`."""
 
@@ -212,7 +222,7 @@ class Fault(Message, frozen=True, tag=25):
     text: str
 
 
-Reply = Began | Ended | Answered | Shown | Finished | Fault
+Reply = Began | Ended | Ran | Answered | Shown | Finished | Fault
 Request = Job | RunPass
 
 _encoder = msgspec.msgpack.Encoder()

@@ -116,11 +116,15 @@ class Progress:
             return
         self._check(reply.pass_number == step.number, "a reply of another pass")
         if isinstance(reply, wire.Began):
-            known = range(self._last + 1, len(self._program.cells))
-            ordered = self._running < 0 and reply.cell in known and not self._is_left_out(reply.cell)
-            self._check(ordered, "a cell out of order")
+            self._begin_cell(reply.cell)
             self._began = True
-            self._running = self._last = reply.cell
+            watch.progress()
+        elif isinstance(reply, wire.Ran):
+            self._check(step.graded and self._began, "cells out of place")
+            for cell in reply.cells:
+                self._begin_cell(cell)
+                self._runs[step.number].append(CellRun(cell, Ending.OK))
+                self._running = -1
             watch.progress()
         elif isinstance(reply, wire.Ended):
             self._check(self._is_running(reply.cell), "an end of a cell that is not running")
@@ -138,6 +142,11 @@ class Progress:
             self._last = self._place = -1
             self._done += 1
             watch.progress()
+
+    def _begin_cell(self, cell: int) -> None:
+        known = range(self._last + 1, len(self._program.cells))
+        self._check(self._running < 0 and cell in known and not self._is_left_out(cell), "a cell out of order")
+        self._running = self._last = cell
 
     def _is_running(self, cell: int) -> bool:
         """Whether a claim is about the cell that runs; -1 stands for none, and is no cell."""

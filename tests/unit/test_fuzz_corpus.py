@@ -73,6 +73,7 @@ VALUES = ARRAYS | st.builds(wire.Plain, TEXTS | NUMBERS | st.none()) | st.builds
 REPLIES = st.one_of(
     st.builds(wire.Began, NUMBERS, NUMBERS),
     st.builds(wire.Ended, NUMBERS, NUMBERS, st.sampled_from(get_args(wire.EndingName)), TEXTS, TEXTS),
+    st.builds(wire.Ran, NUMBERS, st.lists(NUMBERS, max_size=6).map(tuple)),
     st.builds(wire.Answered, NUMBERS, NUMBERS, VALUES | st.builds(wire.Absent)),
     st.builds(wire.Shown, NUMBERS, TEXTS, BLOBS),
     st.builds(wire.Finished, NUMBERS),

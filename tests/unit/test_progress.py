@@ -1,5 +1,6 @@
 """What the host believes of the place that a guest says it is at."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,37 @@ def test_a_place_before_the_replies_about_it_refuses_none_of_them() -> None:
     for cell in (0, 1, 3):
         progress.take(wire.Began(number, cell), watch)
         progress.take(wire.Ended(number, cell, "ok", "", ""), watch)
+
+
+def test_cells_that_ran_are_believed_in_their_order_once_and_after_the_first_was_told_aloud() -> None:
+    progress, watch = open_progress()
+    number = progress.steps[0].number
+    with pytest.raises(wire.WireError, match="out of place"):
+        progress.take(wire.Ran(number, (0, 1)), watch)
+    progress.take(wire.Began(number, 0), watch)
+    with pytest.raises(wire.WireError, match="out of order"):
+        progress.take(wire.Ran(number, (1,)), watch)
+    progress.take(wire.Ended(number, 0, "ok"), watch)
+    progress.take(wire.Ran(number, (1, 3)), watch)
+    for cells in ((3,), (1,), (len(PROGRAM.cells),), (-1,), (2**63,)):
+        with pytest.raises(wire.WireError, match="out of order"):
+            progress.take(wire.Ran(number, cells), watch)
+    progress.take(wire.Finished(number), watch)
+    runs = progress.build_execution().passes[0].runs
+    assert [(run.cell, run.ending) for run in runs if run.cell != 2] == [(n, Ending.OK) for n in (0, 1, 3)]
+
+
+def test_in_the_notebook_as_submitted_each_cell_is_told_of_by_itself() -> None:
+    progress, watch = open_progress()
+    number = progress.steps[0].number
+    for cell in (0, 1, 3):
+        progress.take(wire.Began(number, cell), watch)
+        progress.take(wire.Ended(number, cell, "ok"), watch)
+    progress.take(wire.Finished(number), watch)
+    progress.take_requests()
+    assert not progress.steps[1].graded
+    with pytest.raises(wire.WireError, match="out of place"):
+        progress.take(wire.Ran(progress.steps[1].number, (0,)), watch)
 
 
 def test_the_cell_at_the_last_place_is_to_blame() -> None:

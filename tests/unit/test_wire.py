@@ -29,6 +29,7 @@ VALUES = st.one_of(
 REPLIES = st.one_of(
     st.builds(wire.Began, INT64, INT64),
     st.builds(wire.Ended, INT64, INT64, st.sampled_from(get_args(wire.EndingName)), TEXT, TEXT),
+    st.builds(wire.Ran, INT64, st.lists(INT64, max_size=5).map(tuple)),
     st.builds(wire.Answered, INT64, INT64, VALUES),
     st.builds(wire.Shown, INT64, TEXT, st.binary(max_size=50)),
     st.builds(wire.Finished, INT64),
