@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from autograder.course import Assignment
+from autograder.intake.reach import find_assigned, find_used
 from autograder.marking.reference import InputSet
 from autograder.records import CellRun, Ending, Execution, Mark, Program
 from autograder.sandbox.session import Session
@@ -161,18 +162,40 @@ class Runs:
     def _was_alone(self, exercise: str, joint: Execution, lost: Sequence[Mark]) -> bool:
         """Whether the joint run has shown already what a run alone would show.
 
-        The published input set comes first. When the exercise comes first, too, its cells have run there as they
-        would alone, and what is lost there is lost.
+        The published input set comes first, and of the cells above an exercise no other has run there yet. Where these
+        are the course's own, or prove by their text that they change nothing that the exercise looks at, its cells have
+        run as they would alone, and what is lost there is lost.
         """
         runs = [run for one_pass in joint.passes for run in one_pass.runs]
         if any(run.ending in _DIED for run in runs) or not all(mark.visible for mark in lost):
             return False
         cells = self._program.cells
-        last = max((number for number, cell in enumerate(cells) if exercise in cell.exercises), default=-1)
+        own = [number for number, cell in enumerate(cells) if exercise in cell.exercises]
         first = min((number for number, cell in enumerate(cells) if cell.exercises), default=0)
-        return all(
+        last = max(own, default=-1)
+        if all(
             cell.exercises == (exercise,) or (cell.check and not cell.exercises) for cell in cells[first : last + 1]
-        )
+        ):
+            return True
+        used: set[str] = set()
+        for number in own:
+            names = find_used(cells[number].source)
+            if names is None or cells[number].exercises != (exercise,):
+                return False
+            used |= names
+        return all(self._is_without_effect(number, first, used) for number in range(last + 1) if number not in own)
+
+    def _is_without_effect(self, number: int, first: int, used: Collection[str]) -> bool:
+        """Whether a cell of no or another exercise leaves these names, and all else, as they are in a run alone.
+
+        first: the first cell of an exercise. Below it a lesson's name that is assigned between exercises is kept in the
+        joint run, and not always alone.
+        """
+        cell = self._program.cells[number]
+        if cell.source in self._released:
+            return bool(cell.exercises) or number < first or not set(cell.assigns) & self._inputs[0][1].keys()
+        assigned = find_assigned(cell.source) if cell.exercises else None
+        return assigned is not None and assigned.isdisjoint(used)
 
     def _spend(self, share: float, skip: Collection[int]) -> Execution:
         """Run within this share of what is left, and take off what was used."""

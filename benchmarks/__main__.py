@@ -186,11 +186,15 @@ def main() -> None:
 
 
 def prepare(work: Path) -> Bench:
-    """A copy of the course in which what every course keeps (the catalogue's answers) is there already."""
+    """A copy of the course that has released the notebook of the classes, as each of the graders compared has.
+
+    What every course keeps (the catalogue's answers) is there already.
+    """
     prepared = work / "prepared"
     copy_course(ROOT, prepared)
     course = load_course(prepared)
     template = build_stub(build_source(course, ASSIGNMENT), read_config(prepared))
+    course.released_notebook(ASSIGNMENT).write_bytes(template)
     bench = Bench(course, ASSIGNMENT, template, work)
     grade_class(prepared, ASSIGNMENT, bench.make_class(1))
     return bench

@@ -63,8 +63,8 @@ def parse_source(source: str) -> ast.Module | None:
     """
     if len(source) > MAX_PARSED_CHARS:
         return None
-    tree = _parse_python(source)
-    return tree if tree is not None else _parse_python(neutralise_ipython(source))
+    tree = parse_python(source)
+    return tree if tree is not None else parse_python(neutralise_ipython(source))
 
 
 def neutralise_ipython(source: str) -> str:
@@ -170,7 +170,7 @@ def _find_names(source: str, parse: bool) -> Names:
 _find_names_cached = functools.lru_cache(maxsize=1024)(_find_names)
 
 
-def _parse_python(source: str) -> ast.Module | None:
+def parse_python(source: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

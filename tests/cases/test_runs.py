@@ -38,9 +38,51 @@ def test_what_the_first_exercise_loses_on_the_published_set_is_not_run_again(ben
     assert list(grade(bench, {"shared-key": WRONG["shared-key"]}).runs) == [TOGETHER]
 
 
-@pytest.mark.parametrize("exercise", ["head-size", "shared-value"])
-def test_an_exercise_behind_others_is_run_again_alone(bench, exercise) -> None:
-    assert list(grade(bench, {exercise: WRONG[exercise]}).runs) == [TOGETHER, exercise]
+def read_first(bench: Workbench) -> str:
+    return bench.read_source("shared-key").split("\n", 1)[1]
+
+
+REACHING = {
+    "a function is defined": "def double(x):\n    return 2 * x",
+    "an array is changed": "keep = X.copy()\nkeep[0] = 0",
+    "NumPy is changed": "np.matmul = np.matmul",
+    "a name of Python's is taken": "float = np.float64",
+}
+
+
+@pytest.mark.parametrize("line", REACHING.values(), ids=REACHING)
+def test_an_exercise_behind_one_that_may_have_reached_it_is_run_again_alone(bench, line) -> None:
+    codes = {"shared-key": f"{read_first(bench)}\n{line}", "head-size": f"n_params = float({WRONG['head-size'][-1]})"}
+    assert list(grade(bench, codes).runs) == [TOGETHER, "head-size"]
+
+
+def test_an_exercise_behind_cells_of_no_exercise_that_a_student_wrote_is_run_again_alone(bench) -> None:
+    data = bench.fill({"shared-key": HARMLESS, "head-size": WRONG["head-size"]}, {"head-size": "n = 1"})
+    graded = bench.grader.grade_order(Order(Submission("ada", "ada.ipynb", data, "")))
+    assert list(graded.runs) == [TOGETHER, "head-size"]
+
+
+HARMLESS = """
+Wk_shared = Wq
+K_shared = X @ Wk_shared
+scores_shared = Q @ K_shared.transpose(0, 2, 1) / np.sqrt(hs)
+is_symmetric = np.allclose(scores_shared, scores_shared.transpose(0, 2, 1))
+"""
+
+
+def test_an_exercise_behind_one_that_cannot_have_reached_it_is_not_run_again(bench) -> None:
+    graded = grade(bench, {"shared-key": HARMLESS, "head-size": WRONG["head-size"]})
+    assert list(graded.runs) == [TOGETHER]
+    bench.assert_only(graded.grade, "head-size")
+
+
+def test_what_is_lost_on_hidden_input_sets_only_is_run_again_whatever_stands_above(bench) -> None:
+    """By then all exercises have run in that process."""
+    typed = "n_params = 3 * C * 6 if X[0, 0, 0] == {value!r} else 0"
+    value = float(bench.grader.marking.input_sets[0].inputs["X"][0, 0, 0])
+    right = bench.read_source("head-size").split("\n", 1)[1]
+    codes = {"shared-key": HARMLESS, "head-size": f"{right}\n{typed.format(value=value)}"}
+    assert "head-size" in grade(bench, codes).runs
 
 
 def test_the_first_exercise_is_run_again_when_the_published_set_does_not_show_the_loss(bench) -> None:
@@ -62,8 +104,9 @@ def test_stored_runs_give_the_same_grade_and_run_nothing(bench) -> None:
 
 
 def test_without_a_run_alone_it_is_said_which_exercises_want_one(bench) -> None:
-    made = grade(bench, WRONG)
-    again = grade(bench, WRONG, {TOGETHER: made.runs[TOGETHER]}, may_run=False)
+    reaching = WRONG | {"shared-key": f"{WRONG['shared-key']}\ndef double(x):\n    return 2 * x"}
+    made = grade(bench, reaching)
+    again = grade(bench, reaching, {TOGETHER: made.runs[TOGETHER]}, may_run=False)
     assert again.runs == {}
     assert again.wanted == ("head-size", "shared-value")
     assert again.grade.score == made.grade.score
