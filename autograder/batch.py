@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -24,8 +25,8 @@ Work = Callable[[Grader, Item], Result]
 
 _IN_FLIGHT = 4
 """Handed out for each worker; more would only wait in memory."""
-_TOGETHER = 8
-"""Small items that are handed out as one, since that costs as much as what is done for one of them."""
+_TOGETHER, _TOGETHER_SECONDS = 8, 0.2
+"""Small items that are handed out as one, since that costs as much as what is done for one of them; and how long."""
 
 _PR_SET_PDEATHSIG = 1
 
@@ -166,7 +167,8 @@ def _run_in_pool(
                 except BrokenProcessPool:
                     suspects += items
                 else:
-                    yield from zip(items, results, strict=True)
+                    waiting.put_back(items[len(results) :])
+                    yield from zip(items, results, strict=False)
 
 
 def _die_with_parent(parent: int) -> None:
@@ -180,8 +182,15 @@ def _die_with_parent(parent: int) -> None:
 def _run_in_worker(
     course: Course, assignment: str, work: Work[Item, Result], items: list[Item], eager: bool
 ) -> list[Result]:
+    """What came of the first items, at least of one: of those that turn out to take long, others may do the rest."""
     grader = _find_grader(course, assignment, eager)
-    return [work(grader, item) for item in items]
+    end = time.monotonic() + _TOGETHER_SECONDS
+    results = [work(grader, items[0])]
+    for item in items[1:]:
+        if time.monotonic() >= end:
+            break
+        results.append(work(grader, item))
+    return results
 
 
 def _find_grader(course: Course, assignment: str, eager: bool) -> Grader:

@@ -12,11 +12,12 @@ from autograder.course import Course
 from autograder.errors import CourseError, NotebookError, SandboxError, SandboxUnavailable
 from autograder.intake.files import make_lines_showable
 from autograder.intake.notebook import parse_program
+from autograder.marking.answers import read_truth
 from autograder.marking.known import KnownMistake
 from autograder.marking.score import find_status, total_exercises
 from autograder.marking.session import MarkingSession
 from autograder.mistakes import load_known
-from autograder.records import Ending, Execution, Grade, Mark, Pass, Program, Submission
+from autograder.records import Ending, Execution, Grade, Mark, Missing, Pass, Program, Submission
 from autograder.runs import Runs, Tries
 from autograder.sandbox.modes import SandboxMode
 from autograder.sandbox.session import Session
@@ -233,7 +234,7 @@ def _list_turned(joint: Execution, alone: Execution) -> tuple[str, ...]:
     turned: dict[str, None] = {}
     for before, after in zip(joint.passes, alone.passes, strict=True):
         for name, value in after.answers.items():
-            other = before.answers.get(name)
-            if isinstance(value, bool) and isinstance(other, bool) and value is not other:
+            truths = {read_truth(value), read_truth(before.answers.get(name, Missing()))}
+            if truths == {True, False}:
                 turned[name] = None
     return tuple(turned)

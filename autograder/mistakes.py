@@ -19,6 +19,7 @@ from autograder.marking.reference import InputSet
 from autograder.records import Answers, Ending, Pass, Program
 from autograder.sandbox.session import Session
 from autograder.sandbox.values import build_wire_value, read_value
+from autograder.sandbox.watch import CELL_CPU
 from autograder.solution import batch_by_exercise, execute_codes, is_shared_safely
 
 _FOLDER = ".autograder"
@@ -26,7 +27,6 @@ _DIGEST_LENGTH = 16
 _RUNNING = ("guest", "sandbox", "intake")
 """Parts of this package that decide what code gives."""
 _PACKAGES = ("numpy", "ipython", "msgspec")
-_CUT_SHORT = (Ending.TIMEOUT, Ending.KILLED, Ending.OUT_OF_MEMORY)
 _KEPT = msgspec.msgpack.Decoder(dict[str, list[tuple[dict[str, WireValue], Failure | None]]])
 
 Ran = list[tuple[Answers, Failure | None]]
@@ -63,8 +63,9 @@ def _lock(folder: Path) -> Iterator[None]:
 
 
 def _was_cut_short(ran: Mapping[str, Ran]) -> bool:
-    """Whether a run met a limit, which a busy machine can be the reason for; the next start tries again."""
-    return any(failure is not None and failure[0] in _CUT_SHORT for each in ran.values() for _, failure in each)
+    """Whether a run ended as a busy machine can end it, by the clock or from outside; the next start tries again."""
+    failures = [failure for each in ran.values() for _, failure in each if failure is not None]
+    return any(kind == Ending.KILLED or (kind == Ending.TIMEOUT and CELL_CPU not in text) for kind, text in failures)
 
 
 def build_known(mistake: Mistake, ran: Ran) -> KnownMistake:

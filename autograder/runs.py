@@ -1,6 +1,6 @@
 """The runs of one submission: all exercises together, and one exercise alone. Each is made once, or taken as stored."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -9,13 +9,16 @@ from autograder.intake.reach import find_assigned, find_used
 from autograder.marking.reference import InputSet
 from autograder.records import CellRun, Ending, Execution, Mark, Program
 from autograder.sandbox.session import Session
-from autograder.sandbox.watch import build_budget
+from autograder.sandbox.watch import CELL_CPU, build_budget
 
 TOGETHER = ""
 """Stands for the run of all exercises where a run alone has its exercise's id."""
 
 _QUICK, _QUICK_SECONDS = 1 / 8, 0.5
 """Of a cell's processor time, and no less than that: what the first try of the joint run gives it."""
+
+_Place = tuple[int, int]
+"""A pass, counted from 0 over the input sets, and a cell."""
 
 _DIED = (Ending.TIMEOUT, Ending.KILLED, Ending.EXITED, Ending.OUT_OF_MEMORY)
 
@@ -74,9 +77,9 @@ class Runs:
             return self._stored[TOGETHER]
         if not self._may_run:
             raise LookupError("no run of this submission is stored")
-        execution = self._try_quickly() or self._sandbox.execute(
-            self._program, self._inputs, build_budget(self._assignment)
-        )
+        execution = self._try_quickly()
+        if execution is None:
+            execution = self._sandbox.execute(self._program, self._inputs, build_budget(self._assignment))
         self.made[TOGETHER] = execution
         return execution
 
@@ -95,23 +98,33 @@ class Runs:
             return None
         joint = self._sandbox.execute(self._program, self._inputs, budget)
         slow = _list_slow(joint)
-        if not slow:
+        if not slow and not _list_cells(joint.evidence):
             return joint
         endless = self._find_endless(slow, joint)
         self._tries.note(paid=endless is not None)
         return None if endless is None else _replace_runs(joint, endless)
 
-    def _find_endless(self, slow: Collection[int], joint: Execution) -> dict[int, CellRun] | None:
+    def _find_endless(self, slow: Mapping[_Place, CellRun], joint: Execution) -> dict[int, CellRun] | None:
         """How these cells end alone, with all of their time; None unless all are endless loops of an exercise."""
-        if any(not self._program.cells[cell].exercises for cell in slow):
+        cells = {cell for _, cell in slow}
+        # What only the notebook as submitted has no time for is no loop.
+        if _list_cells(joint.evidence) - cells or any(not self._program.cells[cell].exercises for cell in cells):
             return None
         endless: dict[int, CellRun] = {}
         for exercise in self._ids:
-            own = {cell for cell in slow if exercise in self._program.cells[cell].exercises}
-            if own and not self.is_untouched(exercise):
-                alone = _list_slow(self._run_alone(exercise, joint, self._ids))
-                endless |= {cell: run for cell, run in alone.items() if cell in own and not run.unsure}
-        return endless if endless.keys() == set(slow) else None
+            own = {place: run for place, run in slow.items() if exercise in self._program.cells[place[1]].exercises}
+            if not own:
+                continue
+            if self.is_untouched(exercise):
+                return None
+            alone = _list_slow(self._run_alone(exercise, joint, self._ids))
+            for place, run in own.items():
+                again = alone.get(place)
+                # The machine may have stood still, but hardly in both runs.
+                if again is None or again.unsure or (_is_by_clock(again) and not _is_by_clock(run)):
+                    return None
+                endless[place[1]] = again
+        return endless
 
     def run_alone(self, exercise: str, joint: Execution, lost: Sequence[Mark]) -> Execution | None:
         """An exercise without the others' cells; None where that can change nothing, or may not be run.
@@ -122,7 +135,8 @@ class Runs:
             return None
         if exercise in self._stored:
             return self._stored[exercise]
-        if exercise in self.made:
+        # A run for which there was not enough time left is made again: more may be left now.
+        if exercise in self.made and not any(run.unsure for run in _list_slow(self.made[exercise]).values()):
             return self.made[exercise]
         if not self._may_run:
             self.wanted.append(exercise)
@@ -135,7 +149,7 @@ class Runs:
         others = {number for number, cell in enumerate(cells) if cell.exercises and exercise not in cell.exercises}
         # A helper that hangs would hang again, on the time of this exercise.
         others |= {cell for cell in self._list_first(exercise, joint) if not cells[cell].exercises}
-        share = 1 / sum(each not in self.made for each in later)
+        share = 1 / sum(each == exercise or each not in self.made for each in later)
         self.made[exercise] = self._spend(share, others)
         return self.made[exercise]
 
@@ -207,10 +221,23 @@ class Runs:
         return execution
 
 
-def _list_slow(execution: Execution) -> dict[int, CellRun]:
-    """Cells that ran out of time in any pass."""
-    runs = (run for each in (*(each.runs for each in execution.passes), execution.evidence) for run in each)
-    return {run.cell: run for run in runs if run.ending is Ending.TIMEOUT}
+def _list_slow(execution: Execution) -> dict[_Place, CellRun]:
+    """Cells that ran out of time, by pass and cell."""
+    return {
+        (number, run.cell): run
+        for number, one_pass in enumerate(execution.passes)
+        for run in one_pass.runs
+        if run.ending is Ending.TIMEOUT
+    }
+
+
+def _list_cells(runs: Iterable[CellRun]) -> set[int]:
+    return {run.cell for run in runs if run.ending is Ending.TIMEOUT}
+
+
+def _is_by_clock(run: CellRun) -> bool:
+    """Whether it has waited too long, and not computed too long; so it may have waited for the machine."""
+    return CELL_CPU not in run.text
 
 
 def _replace_runs(execution: Execution, better: Mapping[int, CellRun]) -> Execution:

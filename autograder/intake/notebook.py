@@ -224,7 +224,7 @@ def _split_cells(cells: list[_RawCell], assignment: Assignment, notes: list[str]
     count = len(assignment.exercises)
     ids = {exercise.id for exercise in assignment.exercises}
     starts = {f"{name}-start" for name in ids}
-    parsed = _choose_parsed(cells)
+    parsed = _choose_parsed(cells, ids)
     parts: list[_Part] = []
     unknown: dict[int, None] = {}
     for index, cell in enumerate(cells):
@@ -256,13 +256,22 @@ def _split_cells(cells: list[_RawCell], assignment: Assignment, notes: list[str]
     return parts
 
 
-def _choose_parsed(cells: list[_RawCell]) -> set[int]:
-    """Cells that are read as Python, and not line by line; short ones first, so that no long one is at their cost."""
+def _choose_parsed(cells: list[_RawCell], ids: set[str]) -> set[int]:
+    """Cells that are read as Python, and not line by line; neither many cells nor a long one are at the cost of others.
+
+    Those that say their exercise come first, and short ones before long ones.
+    """
+    carried = [{number for _, number in find_markers(cell.source)} for cell in cells]
+    named = [isinstance(name := cell.nbgrader.get("grade_id"), str) and name in ids for cell in cells]
+
+    def rank(index: int) -> tuple[bool, bool, int]:
+        return cells[index].kind != "code", not (named[index] or carried[index]), len(cells[index].source)
+
     left = MAX_PARSED_CHARS
     chosen: set[int] = set()
-    for index in sorted(range(len(cells)), key=lambda index: (cells[index].kind != "code", len(cells[index].source))):
+    for index in sorted(range(len(cells)), key=rank):
         # What is cut at its markers is read again part by part.
-        left -= len(cells[index].source) * (2 if cells[index].kind == "code" else 1)
+        left -= len(cells[index].source) * (2 if len(carried[index]) > 1 else 1)
         if left < 0:
             break
         chosen.add(index)

@@ -164,12 +164,18 @@ def _refuse_kind(name: str, value: Value, asked: str) -> CheckFailed:
     return CheckFailed(f"`{name}` is {describe_kind(value)}; {asked} is asked for.", detail=f"got {content[:200]}")
 
 
-def _read_bool(name: str, value: Value) -> bool:
+def read_truth(value: Value) -> bool | None:
+    """The truth value that an answer is, as an array of one element too; None where it is none."""
     if isinstance(value, np.ndarray) and value.dtype.kind == "b" and value.size == 1:
         return bool(value.reshape(-1)[0])
-    if isinstance(value, bool):
-        return value
-    raise _refuse_kind(name, value, "True or False")
+    return value if isinstance(value, bool) else None
+
+
+def _read_bool(name: str, value: Value) -> bool:
+    truth = read_truth(value)
+    if truth is None:
+        raise _refuse_kind(name, value, "True or False")
+    return truth
 
 
 def _read_number(name: str, value: Value, *, whole: bool) -> int | float:

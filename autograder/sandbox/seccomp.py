@@ -41,11 +41,10 @@ _DENIED = """
 """.split()
 """Among them: `sendmsg`, for a descriptor under way between two sockets is in no table in which it could be found;
 attributes of files, which are a place to leave messages on what everybody may write; `fadvise64`, which throws files
-that all submissions read out of the machine's memory, as `madvise` can: others wait for the disk then, and what is
-missing can be a message."""
+that all submissions read out of the machine's memory, as `madvise` can: others wait for the disk then."""
 
 _CACHESTAT = 451
-"""Reads such a message. Alike on all machines, and older libraries do not know its name."""
+"""Says what of a file is in memory. Alike on all machines, and older libraries do not know its name."""
 
 _CLONE_NAMESPACES = 0x7E020000 | 0x80
 _PR_SET_DUMPABLE = 4

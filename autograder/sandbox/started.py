@@ -88,7 +88,8 @@ class StartedGuest:
         elif ended_itself and self.process.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL):
             raise SandboxError("the sandbox was killed from outside while it started")
         else:
-            reason = (os.pread(self._log, 4000, 0).decode("utf-8", "replace").splitlines() or ["it said nothing"])[-1]
+            said = os.pread(self._log, 4000, 0).decode("utf-8", "replace").strip() or "it said nothing"
+            reason = said.splitlines()[-1]
         raise SandboxUnavailable(
             f"the sandbox does not start on this machine: {reason}; `autograder doctor` says what to do"
         )

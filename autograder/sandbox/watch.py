@@ -9,6 +9,9 @@ from autograder.records import Ending
 from autograder.sandbox.clone import Clone
 from autograder.sandbox.processes import Usage, measure_shared, measure_sockets, measure_tree, read_pid
 
+CELL_CPU = "limit cell_cpu_seconds"
+"""Stands in the text of a cell that used up its processor time, and in no other."""
+
 _POLL_SECONDS = 0.02
 _DOUBTS = 3
 """Looks in a row that may seem too much while processes come and go."""
@@ -105,7 +108,7 @@ class Watch:
         if self._memory is not None and self._is_over(usage, SLACK * self._memory):
             return tell_memory(self._memory)
         if cpu_seconds - self._cpu_base > budget.cell_cpu:
-            return Ending.TIMEOUT, f"it used more than {budget.cell_cpu:g} s of processor time (limit cell_cpu_seconds)"
+            return Ending.TIMEOUT, f"it used more than {budget.cell_cpu:g} s of processor time ({CELL_CPU})"
         if cpu_seconds > budget.cpu:
             self.is_unsure = self._is_spent = True
             return tell_cpu(budget)

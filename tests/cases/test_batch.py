@@ -83,6 +83,20 @@ def test_small_items_are_handed_out_together_and_others_are_not(course: Course, 
     assert handed == [1, 4, 1, 1, 8, 2, 1, 2]
 
 
+def take_long(grader: Grader, item: tuple[int, str]) -> int:
+    """As `note_worker`, in a moment that others could use."""
+    time.sleep(0.3)
+    return note_worker(grader, item)
+
+
+def test_small_items_that_take_long_are_shared_out(course: Course, tmp_path: Path) -> None:
+    items = [(number, str(tmp_path)) for number in range(8)]
+    done = list(run_all(course, ASSIGNMENT, take_long, items, 2, is_small=lambda _: True))
+    assert sorted(result for _, result in done if result is not None) == list(range(8))
+    assert all(item[0] == result for item, result in done)
+    assert len(os.listdir(tmp_path)) == 2
+
+
 def get_ready_in_vain(course: Course, before: set[int]) -> None:
     """Two workers with their sandboxes, and then nothing for them to do."""
     with Workers(2) as workers:

@@ -9,17 +9,24 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from autograder.grading import Grader, Order
-from autograder.records import Ending, Submission
-from autograder.runs import TOGETHER
+from autograder.records import CellRun, Ending, Submission
+from autograder.runs import TOGETHER, Tries
 from autograder.sandbox.processes import measure_tree
 
 from .conftest import Workbench
 
 ROOT = Path(__file__).parents[2]
 SLOW = "import time\nbegan = time.process_time()\nwhile time.process_time() - began < {seconds}: pass\n"
+
+
+@pytest.fixture(autouse=True)
+def _fresh_tries(bench) -> None:
+    """What other tests have found out about first tries is forgotten."""
+    bench.grader._tries = Tries()
 
 
 def read_answer(bench, exercise: str) -> str:
@@ -240,6 +247,51 @@ def test_what_takes_long_and_ends_is_run_with_all_of_its_time_together_with_the_
     value = read_answer(bench, "shared-value").replace("Wk.copy()", "found")
     assert "found" in value
     bench.assert_full(bench.grade_codes({"head-size": slow, "shared-value": value}))
+
+
+def test_a_run_alone_that_the_first_try_had_no_time_for_is_made_again_with_what_is_left(bench) -> None:
+    """On all input sets the cell needs more than the third that was its share then."""
+    limits = bench.grader.assignment.limits
+    seconds = limits.cpu_seconds / 3 / 4 * 1.1
+    assert seconds < 0.7 * limits.cell_cpu_seconds
+    slow = SLOW.format(seconds=seconds) + "np.subtract(1, 1)\n" + read_answer(bench, "shared-value")
+    first = f"{read_answer(bench, 'shared-key')}\nnp.subtract = None\n"
+    bench.assert_full(bench.grade_codes({"shared-key": first, "shared-value": slow}))
+
+
+def test_a_machine_that_stands_still_during_the_run_alone_makes_no_endless_loop_of_a_cell(bench, monkeypatch) -> None:
+    limits = bench.grader.assignment.limits
+    slow = SLOW.format(seconds=0.3 * limits.cell_cpu_seconds) + read_answer(bench, "shared-value")
+    execute = bench.grader.sandbox.execute
+
+    def stand_still(*arguments, reset=False, **options):
+        """The run alone as it looks after a stop of all processes: out of time on the clock."""
+        execution = execute(*arguments, reset=reset, **options)
+        if not reset:
+            return execution
+        text = f"it ran longer than {limits.cell_wall_seconds:g} s (limit cell_wall_seconds)"
+        cell = execution.passes[0].runs[-1].cell
+        stood = CellRun(cell, Ending.TIMEOUT, text=text)
+        passes = [
+            msgspec.structs.replace(each, runs=(*(run for run in each.runs if run.cell != cell), stood), answers={})
+            for each in execution.passes
+        ]
+        return msgspec.structs.replace(execution, passes=tuple(passes))
+
+    monkeypatch.setattr(bench.grader.sandbox, "execute", stand_still)
+    bench.assert_full(bench.grade_codes({"shared-value": slow}))
+
+
+def test_a_loop_on_a_hidden_input_set_leaves_the_published_run_as_it_was(bench) -> None:
+    limit = bench.grader.assignment.limits.cell_cpu_seconds
+    value = float(bench.grader.marking.input_sets[0].inputs["X"][0, 0, 0])
+    slow = SLOW.format(seconds=0.3 * limit) + "print('here')\n"
+    code = f"{slow}{read_answer(bench, 'shared-value')}\nwhile X[0, 0, 0] != {value!r}: pass"
+    graded = bench.grader.grade_order(Order(Submission("eve", "", bench.fill({"shared-value": code}), "")))
+    joint = graded.runs[TOGETHER]
+    assert "V_shared" in joint.passes[0].answers
+    assert any(b"here" in output.data for output in joint.outputs)
+    assert bench.scores(graded.grade)["shared-value"] == 0
 
 
 def test_where_many_cells_take_long_no_first_try_is_made_any_more(course, monkeypatch) -> None:

@@ -130,8 +130,10 @@ def test_nothing_stored_and_nothing_allowed_is_our_fault(bench) -> None:
     assert graded.runs == {}
 
 
-def test_a_truth_value_that_turns_when_it_is_alone_is_shown_to_the_instructor(bench) -> None:
-    guess = "V_first, Wv_shared, V_shared, equals_Q = V[0, 0], Wk, K, False\nequals_K = 'n_params' not in globals()"
+@pytest.mark.parametrize("form", ["{}", "[{}]", "np.array({})", "np.array([[{}]])"])
+def test_a_truth_value_that_turns_when_it_is_alone_is_shown_to_the_instructor(bench, form) -> None:
+    guess = "V_first, Wv_shared, V_shared, equals_Q = V[0, 0], Wk, K, False\n"
+    guess += "equals_K = " + form.format("'n_params' not in globals()")
     grade_of_guess = grade(bench, {"shared-value": guess}).grade
     assert bench.scores(grade_of_guess) == FULL
     assert [note for note in grade_of_guess.notes if "equals_K" in note and "guess twice" in note]

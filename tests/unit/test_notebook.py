@@ -534,3 +534,10 @@ def test_a_long_cell_of_one_exercise_does_not_decide_how_the_cells_of_another_ar
     first = [build_cell(f"# EXERCISE 1\na1 = b1 = 1\na2 = 0\n{padding}\n") for _ in range(long)]
     program = parse(*first, build_cell("# EXERCISE 2\nfor a2 in [1]: pass\nb2 = 2\n"))
     assert list_exercises(program) == [*[("first",)] * long, ("second",)]
+
+
+def test_many_short_cells_of_no_exercise_do_not_decide_how_the_cells_of_exercises_are_read() -> None:
+    short = [build_cell(f"note_{number} = 1  # {'x' * 130}") for number in range(2_300)]
+    first = build_cell("# EXERCISE 1\na1 = b1 = 1\na2 = 0\n")
+    program = parse(*short, first, build_cell("# EXERCISE 2\nfor a2 in [1]: pass\nb2 = 2\n"))
+    assert list_exercises(program)[-2:] == [("first",), ("second",)]

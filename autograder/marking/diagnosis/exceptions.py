@@ -14,6 +14,9 @@ import numpy as np
 from autograder.marking.diagnosis.nouns import Explanation
 from autograder.records import CellRun, Ending
 
+_LONGEST_NAME = 40
+"""Longer names are like no other: to compare two takes time that grows with the square of their length, or faster."""
+
 _ENDINGS = {
     Ending.TIMEOUT: (
         "timeout",
@@ -359,7 +362,7 @@ def _explain_undefined(text: str, known: Collection[str]) -> Explanation:
     if name and hasattr(np, name) and not name.startswith("_"):
         said = f"{lead}`{name}` is not defined on its own."
         return Explanation("undefined-name", said, "NumPy's functions begin with `np.`.")
-    near = find_near(name, known)
+    near = find_near(name, known) if name else None
     meant = f", close to `{near}`" if near else ""
     return Explanation(
         "undefined-name",
@@ -368,15 +371,11 @@ def _explain_undefined(text: str, known: Collection[str]) -> Explanation:
     )
 
 
-LONGEST_NAME = 40
-"""Longer names are like no other: to compare two takes time that grows with the square of their length, or faster."""
-
-
 def find_near(name: str, known: Collection[str]) -> str | None:
     """The known name that a name was probably meant to be."""
-    if len(name) > LONGEST_NAME:
+    if len(name) > _LONGEST_NAME:
         return None
-    known = [word for word in known if len(word) <= LONGEST_NAME]
+    known = [word for word in known if len(word) <= _LONGEST_NAME]
     folded = {word.casefold().replace("_", ""): word for word in known}
     exact = folded.get(name.casefold().replace("_", ""))
     return exact or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.8)), None)
