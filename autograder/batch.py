@@ -94,8 +94,10 @@ class Workers:
 
     def get_ready(self, course: Course, assignment: str) -> None:
         """Let them start, and their sandboxes, beside what comes next here."""
-        for _ in range(self.jobs):
-            self.pool.submit(_get_ready, course, assignment)
+        # Where one was killed meanwhile, the first items find out, and get others.
+        with suppress(BrokenProcessPool):
+            for _ in range(self.jobs):
+                self.pool.submit(_get_ready, course, assignment)
 
     def __enter__(self) -> "Workers":
         return self

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Collection, Iterator
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,16 @@ def test_small_items_that_take_long_are_shared_out(course: Course, tmp_path: Pat
     assert sorted(result for _, result in done if result is not None) == list(range(8))
     assert all(item[0] == result for item, result in done)
     assert len(os.listdir(tmp_path)) == 2
+
+
+def test_workers_of_which_one_is_killed_while_they_get_ready_are_replaced(course: Course, tmp_path: Path) -> None:
+    items = [(number, str(tmp_path)) for number in range(6)]
+    with Workers(2) as workers:
+        with pytest.raises(BrokenProcessPool):
+            workers.pool.submit(os._exit, 1).result()
+        workers.get_ready(course, ASSIGNMENT)
+        done = sorted(number for _, number in run_all(course, ASSIGNMENT, note_worker, items, 2, workers=workers))
+    assert done == list(range(6))
 
 
 def get_ready_in_vain(course: Course, before: set[int]) -> None:
