@@ -118,6 +118,7 @@ class _Waiting(Generic[Item]):
         self._items = iter(items)
         self._is_small = is_small
         self._back: list[Item] = []
+        self._most = _TOGETHER
 
     def __bool__(self) -> bool:
         if not self._back:
@@ -127,13 +128,18 @@ class _Waiting(Generic[Item]):
     def take(self) -> list[Item]:
         """The next one, which must be there, or some small ones."""
         taken = [self._back.pop() if self else next(self._items)]
-        while self._is_small(taken[-1]) and len(taken) < _TOGETHER and self and self._is_small(self._back[-1]):
+        while self._is_small(taken[-1]) and len(taken) < self._most and self and self._is_small(self._back[-1]):
             taken.append(self._back.pop())
         return taken
 
     def put_back(self, items: list[Item]) -> None:
         """They were taken and nobody has worked on them."""
         self._back += reversed(items)
+
+    def share_out(self, items: list[Item]) -> None:
+        """They were taken and there was no time for them: from now on each goes to whoever has nothing to do."""
+        self.put_back(items)
+        self._most = 1
 
 
 def _run_in_pool(
@@ -169,7 +175,8 @@ def _run_in_pool(
                 except BrokenProcessPool:
                     suspects += items
                 else:
-                    waiting.put_back(items[len(results) :])
+                    if len(results) < len(items):
+                        waiting.share_out(items[len(results) :])
                     yield from zip(items, results, strict=False)
 
 
