@@ -205,7 +205,10 @@ def test_a_run_alone_that_is_missing_is_made_and_told(school: School) -> None:
     """What is refused newly may be a neighbour's fault, and nobody has looked at that yet."""
     for student in WRONG:
         (school.downloads / f"{student}.ipynb").unlink()
-    school.hand_in("ada", {"head-size": f"np.random.rand(3)\n{read_solution(school, 'head-size')}"})
+    # It defines a function, so that its text does not prove that it reaches nothing below it.
+    neighbour = f"def double(x):\n    return 2 * x\n{read_solution(school, 'shared-key')}"
+    drawn = f"np.random.rand(3)\n{read_solution(school, 'head-size')}"
+    school.hand_in("ada", {"shared-key": neighbour, "head-size": drawn})
     assert score(school.grade()) == {"ada": 13.0}
     with open(school.folder / "tests/hidden/qkv/test_head_size.py", "a", encoding="utf-8") as file:
         file.write(
