@@ -27,7 +27,7 @@ def execute_while(course: Course, strike: Callable[[], None], code: str):
     """A cell's run on the published input set; `strike` is called in a thread of its own beside it."""
     assignment = course.assignment("qkv")
     OTHERS.clear()
-    OTHERS.update(pid for pid, _ in list_descendants())
+    OTHERS.update(pid for pid, _ in list_descendants(os.getpid()))
     faults: list[BaseException] = []
 
     def strike_and_tell() -> None:
@@ -48,9 +48,9 @@ def execute_while(course: Course, strike: Callable[[], None], code: str):
     return run
 
 
-def list_descendants() -> list[tuple[int, int]]:
-    """Processes below this one, each with its depth."""
-    found = [(os.getpid(), 0)]
+def list_descendants(root: int) -> list[tuple[int, int]]:
+    """A process, and those below it, each with its depth."""
+    found = [(root, 0)]
     for pid, depth in found:
         try:
             tasks = os.listdir(f"/proc/{pid}/task")
@@ -58,14 +58,14 @@ def list_descendants() -> list[tuple[int, int]]:
         except OSError:
             continue
         found += [(int(child), depth + 1) for text in texts for child in text.split()]
-    return found[1:]
+    return found
 
 
 def kill_first(depth: int) -> None:
     """Kill the first process of a sandbox that appears so many forks below this one; an error when none does."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
-        for pid, found in list_descendants():
+        for pid, found in list_descendants(os.getpid()):
             # Looking for the library of the system call filter starts processes, too.
             if found == depth and pid not in OTHERS and is_of_a_sandbox(pid):
                 os.kill(pid, signal.SIGKILL)
@@ -98,7 +98,10 @@ def test_a_sandbox_that_is_killed_while_it_starts_is_no_machine_that_cannot_run_
     wait = StartedGuest._wait_until_ready
 
     def kill_and_wait(guest: StartedGuest) -> None:
-        kill_first(depth)
+        end = time.monotonic() + 60
+        while not (found := [pid for pid, at in list_descendants(guest.process.pid) if at == depth - 1]):
+            assert time.monotonic() < end, f"no process of the sandbox at depth {depth}"
+        os.kill(found[0], signal.SIGKILL)
         wait(guest)
 
     monkeypatch.setattr(StartedGuest, "_wait_until_ready", kill_and_wait)
