@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from autograder.course import Assignment
-from autograder.intake.reach import find_assigned, find_used
+from autograder.intake.reach import find_assigned, find_names_of_course, find_used
 from autograder.marking.reference import InputSet
 from autograder.records import CellRun, Ending, Execution, Mark, Program
 from autograder.sandbox.session import Session
@@ -197,6 +197,13 @@ class Runs:
             if names is None or cells[number].exercises != (exercise,):
                 return False
             used |= names
+        for cell in cells[: last + 1]:
+            # A function of the lesson may look at more than the exercise that calls it.
+            if not cell.exercises and not cell.check and cell.source in self._released:
+                names = find_names_of_course(cell.source)
+                if names is None:
+                    return False
+                used |= names
         return all(self._is_without_effect(number, first, used) for number in range(last + 1) if number not in own)
 
     def _is_without_effect(self, number: int, first: int, used: Collection[str]) -> bool:

@@ -7,7 +7,7 @@ said: functions, loops, imports, what is changed in place, attributes of modules
 import ast
 from collections.abc import Iterable
 
-from autograder.intake.names import parse_python
+from autograder.intake.names import parse_python, parse_source
 
 _MOST_CHARS = 4_000
 """Longer cells prove nothing, and cost no time."""
@@ -26,7 +26,7 @@ _FUNCTIONS = {
 }  # fmt: skip
 """Functions of NumPy and methods of arrays that change nothing, with so many arguments; a further one may be `out`."""
 _VALUES = set("T dtype e float64 inf int64 nan ndim newaxis pi shape size".split())
-_BUILTINS = set("abs all any bool float int len list max min print range round str sum tuple type".split())
+_BUILTINS = set("abs all any bool float int len list max min print range round str sum tuple".split())
 _KEYWORDS = set("axis axes dtype equal_nan keepdims k atol rtol sep end".split())
 _DYNAMIC = set("breakpoint compile dir eval exec get_ipython getattr globals input locals open setattr vars".split())
 _PACKAGES = {"numpy", "math", "matplotlib"}
@@ -61,6 +61,12 @@ def find_used(source: str) -> frozenset[str] | None:
     return None if any(name in _DYNAMIC or name.startswith("__") for name in names) else names
 
 
+def find_names_of_course(source: str) -> frozenset[str] | None:
+    """All names that stand in a cell of the course's own; None where it cannot be read."""
+    tree = parse_source(source)
+    return None if tree is None else frozenset(node.id for node in _list_names(tree))
+
+
 def _list_names(tree: ast.Module) -> Iterable[ast.Name]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.Name))
 
@@ -68,7 +74,8 @@ def _list_names(tree: ast.Module) -> Iterable[ast.Name]:
 def _is_harmless(node: ast.AST) -> bool:
     """Whether a node by itself only computes, or assigns a name."""
     if isinstance(node, ast.Name):
-        return not node.id.startswith("_") and not isinstance(node.ctx, ast.Del)
+        # As another name for an array, `np` would make methods of functions, which take one argument less.
+        return not node.id.startswith("_") and (node.id != "np" or isinstance(node.ctx, ast.Load))
     if isinstance(node, ast.Attribute):
         return isinstance(node.ctx, ast.Load) and (node.attr in _VALUES or node.attr in _FUNCTIONS)
     if isinstance(node, ast.Subscript):

@@ -56,6 +56,15 @@ def test_an_exercise_behind_one_that_may_have_reached_it_is_run_again_alone(benc
     assert list(grade(bench, codes).runs) == [TOGETHER, "head-size"]
 
 
+def test_what_a_function_of_the_lesson_looks_at_is_looked_at_by_whoever_may_call_it(bench) -> None:
+    """`encode` reads `stoi`, which no exercise names."""
+    right = bench.read_source("head-size").split("\n", 1)[1]
+    codes = {"shared-key": f"{HARMLESS}\nstoi = 0", "head-size": f"encode(text)\n{right}"}
+    graded = grade(bench, codes)
+    assert "head-size" in graded.runs
+    bench.assert_full(graded.grade)
+
+
 def test_an_exercise_behind_cells_of_no_exercise_that_a_student_wrote_is_run_again_alone(bench) -> None:
     data = bench.fill({"shared-key": HARMLESS, "head-size": WRONG["head-size"]}, {"head-size": "n = 1"})
     graded = bench.grader.grade_order(Order(Submission("ada", "ada.ipynb", data, "")))

@@ -30,6 +30,8 @@ CAN_DO_MORE = [
     "np.sum(X, axis=0, out=X)",
     "f = np.seterr",
     "print = np.exp\nprint(X, X)",
+    "np = X\nnp.round(2, W)",
+    "A = type('A', (), d)",
     "f = X.sort\nf()",
     "print(1, file=sys.stderr)",
     "import os",
