@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from autograder.store.database import Store
 
 Item = TypeVar("Item")
+Look = Callable[[str, str, str, list[str]], dict[str, Grade]]
+"""Assignment, environment, marking and digests -> grades."""
 
 _LOST = "the grader's own process ended twice while it worked on this file; please report it"
 _CHUNK = 200
@@ -266,7 +268,9 @@ class Gradebook:
         back = [each for each in kept if standing.get(each) != (environment, marking)]
         if back and may_run:
             self._store.choose_grades(self._name, environment, marking, back)
-        before = self._find_points({each: standing[each] for each in (*missing, *back) if each in standing})
+        before = self._find(
+            {each: standing[each] for each in (*missing, *back) if each in standing}, self._store.find_points
+        )
         wanted: list[tuple[Entry, bytes | None]] = []
         for entry, data in submissions:
             if entry.key in kept:
@@ -290,18 +294,11 @@ class Gradebook:
                     self._waiting[entry.key].work = Work.MARKED
                 yield _Task(Submission(entry.student, entry.path, content, entry.key), stored, may_run)
 
-    def _find_grades(self, standing: Mapping[str, tuple[str, str]]) -> dict[str, Grade]:
+    def _find(self, standing: Mapping[str, tuple[str, str]], look: Look) -> dict[str, Grade]:
         """Grades by digest, each under its own environment and marking."""
         found: dict[str, Grade] = {}
-        for (environment, marking), digests in _group(standing):
-            found |= self._store.find_grades(self._name, environment, marking, digests)
-        return found
-
-    def _find_points(self, standing: Mapping[str, tuple[str, str]]) -> dict[str, Grade]:
-        """As `_find_grades`, without notes and what is said of each test."""
-        found: dict[str, Grade] = {}
-        for (environment, marking), digests in _group(standing):
-            found |= self._store.find_points(self._name, environment, marking, digests)
+        for under in set(standing.values()):
+            found |= look(self._name, *under, [each for each, own in standing.items() if own == under])
         return found
 
     def _finish(self, key: str, reply: _Reply | None, *, save: bool) -> Iterator[Done]:
@@ -328,7 +325,9 @@ class Gradebook:
     def read_grades(self, entries: Iterable[Entry]) -> Iterator[Grade]:
         """The grade of each that counts, in their order; ungraded with a reason where it was never graded."""
         for chunk in _cut(entries, _CHUNK):
-            found = self._find_grades(self._store.find_standing(self._name, {entry.key for entry in chunk}))
+            found = self._find(
+                self._store.find_standing(self._name, {entry.key for entry in chunk}), self._store.find_grades
+            )
             never = Grade("", "", "", "ungraded", reason="it has not been graded yet; run autograder grade")
             yield from (_give(found.get(entry.key, never), entry) for entry in chunk)
 
@@ -390,28 +389,6 @@ def _give(grade: Grade, entry: Entry) -> Grade:
     return add_notes(own, entry.notes)
 
 
-def list_changes(before: Grade, after: Grade) -> list[tuple[str, str, str]]:
-    """What is another than before: what, from, to; also of how many points. Nothing where only words differ."""
-    if before.status != "graded" or after.status != "graded":
-        pair = before.status, after.status
-        return [] if pair[0] == pair[1] else [("status", *pair)]
-    old = {exercise.id: (exercise.score, exercise.max_score) for exercise in before.exercises}
-    new = {exercise.id: (exercise.score, exercise.max_score) for exercise in after.exercises}
-    return [
-        (name, _show_points(old.get(name), new.get(name)), _show_points(new.get(name), old.get(name)))
-        for name in dict.fromkeys((*old, *new))
-        if old.get(name) != new.get(name)
-    ]
-
-
-def _show_points(own: tuple[float, float] | None, other: tuple[float, float] | None) -> str:
-    """Points, and of how many where that differs."""
-    if own is None:
-        return "-"
-    points, most = own
-    return f"{points:g}" if other is not None and other[1] == most else f"{points:g} of {most:g}"
-
-
 def _read_chunks(sources: Iterable[Source]) -> Iterator[list[tuple[Source, Submission | str]]]:
     """Sources with what was read, or why not; as many together as memory is meant for."""
     read = ((source, _read(source)) for source in sources)
@@ -427,12 +404,6 @@ def _read(source: Source) -> Submission | str:
 
 def _is_small(task: _Task) -> bool:
     return TOGETHER in task.runs and sum(map(len, (task.submission.data, *task.runs.values()))) < _SMALL_BYTES
-
-
-def _group(standing: Mapping[str, tuple[str, str]]) -> Iterator[tuple[tuple[str, str], list[str]]]:
-    """By environment and marking, the digests that have their grades under these."""
-    for under in set(standing.values()):
-        yield under, [each for each, own in standing.items() if own == under]
 
 
 def _cut(

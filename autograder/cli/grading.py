@@ -255,7 +255,7 @@ def _follow(results: "Iterator[Done]", size: int, title: str) -> Tally:
     from rich.console import Console
     from rich.progress import Progress
 
-    from autograder.gradebook import list_changes
+    from autograder.changes import list_changes
 
     tally = Tally()
 

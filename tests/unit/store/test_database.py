@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from autograder.changes import list_changes
 from autograder.errors import StoreError
-from autograder.gradebook import list_changes
 from autograder.records import Decision, Ending, ExerciseGrade, Grade, Mark
 from autograder.store.database import Store, open_store
 from autograder.store.place import default_place
