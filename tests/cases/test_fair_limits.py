@@ -96,8 +96,8 @@ def endless(tmp_path, bench) -> Path:
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
 def test_a_grading_run_that_is_ended_leaves_no_process_behind(endless, name) -> None:
     command = [sys.executable, "-m", "autograder", "grade", str(endless), "--jobs", "2", "--course", str(ROOT)]
-    # A shell starts its background jobs with SIGINT ignored, and a test run may be one.
-    command = ["env", "--default-signal=INT", *command]
+    # A shell starts its background jobs with SIGINT ignored, and nohup with SIGHUP; a test run may be either.
+    command = ["env", "--default-signal=INT,HUP", *command]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 30
     while measure_tree(running.pid).processes < 9 and time.monotonic() < deadline:
