@@ -13,6 +13,8 @@ _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:", "HugetlbPages:")
 _COUNTED_ONCE = ("Pss_Anon:", "Pss_Shmem:", "SwapPss:", "Shared_Hugetlb:", "Private_Hugetlb:")
 _SOCKET_BYTES = 212_992
 """What the kernel gives a socket unless it is told otherwise."""
+_MAPPING_BYTES = 256
+"""What the kernel keeps for a mapping: 251 were measured (Linux 6.18, x86-64)."""
 _ROUNDS = 3
 """For processes that were forked while others were looked at."""
 
@@ -44,6 +46,21 @@ def _find_socket_bytes() -> int:
     with suppress(OSError, ValueError):  # not to be seen from a container with a network of its own
         return int(_read("/proc/sys/net/core/wmem_default"))
     return _SOCKET_BYTES
+
+
+def measure_mappings(root: int, enough: float) -> int:
+    """Bytes of the kernel's that the mappings of a tree take, which no process is charged for.
+
+    enough: bytes after which the rest need not be looked at; 65,530 mappings of a process, the most, take 20 ms to read.
+    """
+    size = 0
+    for pid in walk_tree(root):
+        with suppress(OSError), open(f"/proc/{pid}/maps", "rb") as file:
+            while size <= enough and (part := file.read(2**16)):
+                size += part.count(b"\n") * _MAPPING_BYTES
+        if size > enough:
+            break
+    return size
 
 
 def read_pid(pidfd: int) -> int:

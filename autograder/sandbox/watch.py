@@ -7,12 +7,23 @@ import msgspec
 from autograder.course import Assignment
 from autograder.records import Ending
 from autograder.sandbox.clone import Clone
-from autograder.sandbox.processes import Usage, measure_shared, measure_sockets, measure_tree, read_pid
+from autograder.sandbox.processes import (
+    Usage,
+    measure_mappings,
+    measure_shared,
+    measure_sockets,
+    measure_tree,
+    read_pid,
+)
 
 CELL_CPU = "limit cell_cpu_seconds"
 """Stands in the text of a cell that used up its processor time, and in no other."""
 
 _POLL_SECONDS = 0.02
+_MANY = 8
+"""Processes; the mappings of fewer cannot take much."""
+_MAPPING_SECONDS = 0.2
+"""Between two looks at the mappings of many processes."""
 _DOUBTS = 3
 """Looks in a row that may seem too much while processes come and go."""
 SLACK = 1.05
@@ -53,6 +64,8 @@ class Watch:
         self._next_poll = now + _POLL_SECONDS
         self._cpu_base = 0.0
         self._doubts = 0
+        self._mappings = 0
+        self._next_mappings = now
         self._is_spent = False
         self.cpu_seconds = 0.0
         self.progress()
@@ -118,6 +131,10 @@ class Watch:
         """Whether the processes have more memory than that, beside what was there before they began."""
         if self._clone.network_pid:
             allowed -= measure_sockets(self._clone.network_pid)
+        if usage.processes > _MANY and time.monotonic() >= self._next_mappings:
+            self._mappings = measure_mappings(self._pid, allowed)
+            self._next_mappings = time.monotonic() + _MAPPING_SECONDS
+        allowed -= self._mappings
         # The first processes share the fork server's pages.
         before = self._clone.memory_before
         if usage.memory_bytes - self._clone.first * before <= allowed:
