@@ -5,6 +5,7 @@ said: functions, loops, imports, what is changed in place, attributes of modules
 """
 
 import ast
+import builtins
 from collections.abc import Iterable
 
 from autograder.intake.names import parse_python, parse_source
@@ -27,6 +28,7 @@ _FUNCTIONS = {
 """Functions of NumPy and methods of arrays that change nothing, with so many arguments; a further one may be `out`."""
 _VALUES = set("T dtype e float64 inf int64 nan ndim newaxis pi shape size".split())
 _BUILTINS = set("abs all any bool float int len list max min print range round str sum tuple".split())
+_ALL_BUILTINS = frozenset(dir(builtins))
 _KEYWORDS = set("axis axes dtype equal_nan keepdims k atol rtol sep end".split())
 _DYNAMIC = set("breakpoint compile dir eval exec get_ipython getattr globals input locals open setattr vars".split())
 _PACKAGES = {"numpy", "math", "matplotlib"}
@@ -74,8 +76,11 @@ def _list_names(tree: ast.Module) -> Iterable[ast.Name]:
 def _is_harmless(node: ast.AST) -> bool:
     """Whether a node by itself only computes, or assigns a name."""
     if isinstance(node, ast.Name):
-        # As another name for an array, `np` would make methods of functions, which take one argument less.
-        return not node.id.startswith("_") and (node.id != "np" or isinstance(node.ctx, ast.Load))
+        if isinstance(node.ctx, ast.Store):
+            # As another name for an array, `np` would make methods of functions, which take one argument less; and
+            # another function called `abs` might do anything.
+            return not node.id.startswith("_") and node.id != "np" and node.id not in _ALL_BUILTINS
+        return not node.id.startswith("_")
     if isinstance(node, ast.Attribute):
         return isinstance(node.ctx, ast.Load) and (node.attr in _VALUES or node.attr in _FUNCTIONS)
     if isinstance(node, ast.Subscript):

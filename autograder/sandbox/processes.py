@@ -51,7 +51,7 @@ def _find_socket_bytes() -> int:
 def measure_mappings(root: int, enough: float) -> int:
     """Bytes of the kernel's that the mappings of a tree take, which no process is charged for.
 
-    enough: bytes after which the rest need not be looked at; 65,530 mappings of a process, the most, take 20 ms to read.
+    enough: bytes after which the rest need not be looked at; 65,530 mappings, the most of a process, take 20 ms.
     """
     size = 0
     for pid in walk_tree(root):
