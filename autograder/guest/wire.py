@@ -184,7 +184,7 @@ class Ended(Message, frozen=True, tag=21):
 
 
 class Ran(Message, frozen=True, tag=26):
-    """Cells of a graded pass that the course handed out and that came back well, in their order.
+    """Cells of a graded pass, one or more, that the course handed out and that came back well, in their order.
 
     That each of them was about to run was said in shared memory only (`PLACE`).
     """

@@ -120,7 +120,7 @@ class Progress:
             self._began = True
             watch.progress()
         elif isinstance(reply, wire.Ran):
-            self._check(step.graded and self._began, "cells out of place")
+            self._check(step.graded and self._began and len(reply.cells) > 0, "cells out of place")
             for cell in reply.cells:
                 self._begin_cell(cell)
                 self._runs[step.number].append(CellRun(cell, Ending.OK))

@@ -170,7 +170,7 @@ def _read_ending(code: int, cpu: float, budget: Budget, limits: Limits) -> tuple
         )
     number = _read_signal(code)
     if number and cpu >= budget.cpu:
-        return tell_cpu(budget)
+        return tell_cpu()
     if number:
         return Ending.KILLED, f"the process was ended by signal {_name_signal(number)}"
     return Ending.EXITED, "the process ended itself"

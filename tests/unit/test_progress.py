@@ -1,5 +1,7 @@
 """What the host believes of the place that a guest says it is at."""
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,6 +39,8 @@ def test_cells_that_ran_are_believed_in_their_order_once_and_after_the_first_was
     with pytest.raises(wire.WireError, match="out of place"):
         progress.take(wire.Ran(number, (0, 1)), watch)
     progress.take(wire.Began(number, 0), watch)
+    with pytest.raises(wire.WireError, match="out of place"):
+        progress.take(wire.Ran(number, ()), watch)
     with pytest.raises(wire.WireError, match="out of order"):
         progress.take(wire.Ran(number, (1,)), watch)
     progress.take(wire.Ended(number, 0, "ok"), watch)
@@ -76,3 +80,23 @@ def test_the_cell_at_the_last_place_is_to_blame() -> None:
 def test_whatever_stands_there_a_place_is_a_cell_and_time_is_given_to_each_once(places: list[tuple[int, int]]) -> None:
     progress, _ = open_progress()
     assert sum(progress.take_place(*place) for place in places) < len(PROGRAM.cells)
+
+
+CELLS = st.integers(-1, len(PROGRAM.cells))
+REPLIES = st.one_of(
+    st.builds(wire.Began, st.just(0), CELLS),
+    st.builds(wire.Ended, st.just(0), CELLS, st.just("ok")),
+    st.builds(wire.Ran, st.just(0), st.lists(CELLS, max_size=3).map(tuple)),
+    st.builds(wire.Answered, st.just(0), st.integers(-1, 3), st.just(wire.Absent())),
+)
+
+
+@given(st.lists(REPLIES, max_size=60))
+def test_whatever_is_told_time_is_given_twice_for_a_cell_at_most(replies: list[wire.Reply]) -> None:
+    progress, watch = open_progress()
+    given = []
+    watch.progress = lambda: given.append(1)  # type: ignore[method-assign]
+    for reply in replies:
+        with contextlib.suppress(wire.WireError):
+            progress.take(reply, watch)
+    assert len(given) <= 2 * len(PROGRAM.cells)

@@ -26,7 +26,7 @@ from guest import ipython, runner
 ipython.start_shell()
 runner.run_submission(int(sys.argv[2]), int(sys.argv[3]))
 """
-BEGAN, ENDED, ANSWERED, SHOWN, FINISHED, FAULT = range(20, 26)
+BEGAN, ENDED, ANSWERED, SHOWN, FINISHED, FAULT, RAN = range(20, 27)
 SETUP_FAILED = 125
 
 
@@ -147,6 +147,8 @@ class Talk:
     def believe(self, kind: int, *fields: Any) -> None:
         if kind == BEGAN:
             self.cells[fields[0]].append(fields[1])
+        elif kind == RAN:
+            self.cells[fields[0]] += fields[1]
         elif kind == ANSWERED:
             number, answer, value = fields
             self.answers[number].setdefault(self.order["answers"][answer], read_value(value))
