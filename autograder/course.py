@@ -95,6 +95,7 @@ class Assignment(_Model):
     due: AwareDatetime | None = None
     seeds: Annotated[tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], Field(min_length=2)]
     preload: tuple[str, ...] = ()
+    """Modules that are imported once for all submissions that name a package of them."""
     show_hints: bool = True
     """Whether a lost mark's hint is given out, or only what is wrong."""
     limits: Limits = Limits()

@@ -56,16 +56,24 @@ class Server(Protocol):
 
 
 def start_server(
-    mode: SandboxMode, course_folder: Path, assignment: Assignment, cells: Sequence[str], lesson: Sequence[str]
+    mode: SandboxMode,
+    course_folder: Path,
+    assignment: Assignment,
+    preload: tuple[str, ...],
+    cells: Sequence[str],
+    lesson: Sequence[str],
 ) -> Server:
-    """A server for a mode; says what a person must know about it. `SandboxUnavailable` when it does not start."""
+    """A server for a mode; says what a person must know about it. `SandboxUnavailable` when it does not start.
+
+    preload: modules that it imports before a submission is there. cells, lesson: see `Session`.
+    """
     if mode is SandboxMode.AUTO:
         if not notices.has_fallen_back():
             try:
-                return start_server(SandboxMode.NESTED, course_folder, assignment, cells, lesson)
+                return start_server(SandboxMode.NESTED, course_folder, assignment, preload, cells, lesson)
             except NestedForbidden as error:
                 notices.note_fallback(error.what)
-        return start_server(SandboxMode.SINGLE, course_folder, assignment, cells, lesson)
+        return start_server(SandboxMode.SINGLE, course_folder, assignment, preload, cells, lesson)
     name = cast(wire.ModeName, mode.value)
 
     def build_settings(control: int) -> wire.Settings:
@@ -74,7 +82,7 @@ def start_server(
             mode=name,
             control=control,
             filter=b"" if mode is SandboxMode.NONE else build_filter(),
-            preload=assignment.preload,
+            preload=preload,
             cells=tuple(cells),
             lesson=tuple(lesson),
             disk_bytes=limits.disk_bytes,

@@ -6,7 +6,7 @@ A student's failure comes back as an `Ending`; an exception from here is our fau
 import contextlib
 import signal
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -48,50 +48,62 @@ class Session:
         self._cells = tuple(cells)
         self._lesson = tuple(lesson)
         self._mode = mode or read_mode()
-        self._server: Server | None = None
-        self._starting: Future[Server] | None = None
+        self._servers: dict[tuple[str, ...], Future[Server]] = {}
+        """By the modules that a server has imported before any submission is there."""
         self._starter: ThreadPoolExecutor | None = None
         self._groups: Groups | None = None
 
     def __enter__(self) -> "Session":
-        self._start()
+        self._start(self._find_preload(self._cells))
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """End the fork server; the next run starts a new one."""
-        if self._starting is not None:
+        """End the servers; the next run starts a new one."""
+        for starting in self._servers.values():
             with contextlib.suppress(SandboxError):
-                self._start()
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+                starting.result().close()
+        self._servers.clear()
         if self._starter is not None:
             self._starter.shutdown()
             self._starter = None
 
+    @property
+    def pids(self) -> list[int]:
+        """The processes under which everything of it lives."""
+        return [starting.result().pid for starting in self._servers.values()]
+
     def begin(self) -> None:
-        """Let the server start beside what comes next; whether it could is told by the first run."""
-        if self._server is None and self._starting is None:
+        """Let a server start beside what comes next; whether it could is told by the first run that needs it."""
+        self._begin(self._find_preload(self._cells))
+
+    def _find_preload(self, sources: Iterable[str]) -> tuple[str, ...]:
+        """The course's `preload` for cells that name a package of it. Others need not wait for what they do not use."""
+        packages = {module.partition(".")[0] for module in self._assignment.preload}
+        return self._assignment.preload if any(name in source for source in sources for name in packages) else ()
+
+    def _begin(self, preload: tuple[str, ...]) -> Future[Server]:
+        if preload not in self._servers:
             if self._mode is not SandboxMode.NONE:
                 # It imports, which is not to happen while another thread looks at what is imported.
                 with contextlib.suppress(SandboxUnavailable):
                     build_filter()
-            # Its thread lives as long as the server, which ends with the thread that started it.
+            # Its thread lives as long as the servers, which end with the thread that started them.
             self._starter = self._starter or ThreadPoolExecutor(1, thread_name_prefix="sandbox")
-            self._starting = self._starter.submit(
-                start_server, self._mode, self._folder, self._assignment, self._cells, self._lesson
+            self._servers[preload] = self._starter.submit(
+                start_server, self._mode, self._folder, self._assignment, preload, self._cells, self._lesson
             )
+        return self._servers[preload]
 
-    def _start(self) -> Server:
-        if self._server is None:
-            self.begin()
-            starting, self._starting = self._starting, None
-            assert starting is not None  # begun just above
-            self._server = starting.result()
-        return self._server
+    def _start(self, preload: tuple[str, ...]) -> Server:
+        starting = self._begin(preload)
+        try:
+            return starting.result()
+        except Exception:
+            self._servers.pop(preload, None)  # so that the next run tries again
+            raise
 
     def execute(
         self,
@@ -112,10 +124,11 @@ class Session:
         lesson = input_sets[0][1].keys()
         progress = Progress(self._assignment, program, input_sets, frozenset(skip), evidence)
         job = build_job(program, self._assignment, lesson, self._cells, reset=reset)
+        preload = self._find_preload(cell.source for cell in program.cells)
         while progress.steps and budget.wall > 0 and budget.cpu > 0:
             began = time.monotonic()
             try:
-                cpu = self._run_once(progress, job, budget)
+                cpu = self._run_once(progress, job, budget, preload)
             except Exception:
                 self.close()  # also after a fault of ours: the next submission starts anew
                 raise
@@ -127,9 +140,9 @@ class Session:
             return msgspec.structs.replace(execution, notes=(UNWALLED, *execution.notes))
         return execution
 
-    def _run_once(self, progress: Progress, job: wire.Job, budget: Budget) -> float:
+    def _run_once(self, progress: Progress, job: wire.Job, budget: Budget, preload: tuple[str, ...]) -> float:
         """One set of walled processes for the steps that are left; the CPU seconds that it used."""
-        server = self._start()
+        server = self._start(preload)
         clone = server.clone()
         limits = self._assignment.limits
         self._groups = self._groups or Groups()

@@ -129,7 +129,7 @@ def test_marking_stored_runs_starts_no_sandbox(course, bench) -> None:
         data = bench.fill(WRONG)
         submission = Submission("ada", "ada.ipynb", data, hashlib.sha256(data).hexdigest())
         assert grader.grade_order(Order(submission, made.runs, may_run=False)).grade == made.grade
-        assert grader.sandbox._server is None
+        assert grader.sandbox.pids == []
 
 
 def test_nothing_stored_and_nothing_allowed_is_our_fault(bench) -> None:

@@ -172,8 +172,8 @@ from pathlib import Path
 from tests.conformance.conftest import Room, lend_kernel
 room = Room(sys.argv[1], Path(sys.argv[2]))
 with lend_kernel(room.mode), room.session:
-    room.session._start()
-    print(room.session._server.pid, flush=True)
+    room.session.begin()
+    print(*room.session.pids, flush=True)
     room.run(sys.argv[3])
 """
 
@@ -232,7 +232,8 @@ def test_a_killed_keeper_is_cleaned_up_after_by_its_server(room: Room) -> None:
         pytest.skip("its root is ended with its bubblewrap alone")
     mark, sleep = build_mark()
     code = f"MARK, SLEEP = {mark!r}, {sleep!r}\nPLACES = {PLACES if room.mode in USERS else ()}\n{PLANT}\n{SLEEPER}"
-    server = room.session._start()
+    room.session.begin()
+    (server,) = room.session.pids
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(room.run, code)
         # The first end from outside is nobody's fault, and the code runs again.
@@ -240,7 +241,7 @@ def test_a_killed_keeper_is_cleaned_up_after_by_its_server(room: Room) -> None:
             end = time.monotonic() + 30
             while len(find_sleepers(sleep)) < 2 and time.monotonic() < end:
                 time.sleep(0.02)
-            fork_server = find_server(server.pid)
+            fork_server = find_server(server)
             (root,) = Path(f"/proc/{fork_server}/task/{fork_server}/children").read_text().split()
             ended = set(find_sleepers(sleep))
             os.kill(int(root), signal.SIGKILL)
