@@ -25,7 +25,7 @@ import numpy
 from numpy import ndarray
 from numpy.random import seed as seed_numpy
 
-from . import ipython, wire
+from . import ipython, reserve, wire
 from .outputs import Capture, Silence, show_figures
 from .prelude import bind_after_assignments, build_call
 from .values import build_value, cut_text, name_type
@@ -191,6 +191,7 @@ class Program:
         """One pass in a fresh namespace and an empty folder."""
         # Functions and their namespace hold each other; large arrays would stay for the next pass.
         self._names.clear()
+        _attempt(reserve.keep)
         if self._home:
             _attempt(lambda: _clear_folder(self._home))
         _attempt(_forget_start_method)
@@ -241,6 +242,8 @@ class Program:
             show_figures(capture)
         except BaseException as exception:
             _end_forked(pid)
+            if isinstance(exception, MemoryError):
+                reserve.give()
             ending, error, text = _describe(exception)
             if capture is not None:
                 _attempt(capture.flush)

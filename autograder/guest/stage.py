@@ -5,7 +5,7 @@ import gc
 import importlib
 import socket
 
-from . import ipython, runner, walls, wire
+from . import ipython, reserve, runner, walls, wire
 
 
 class Stage:
@@ -18,6 +18,7 @@ class Stage:
             importlib.import_module(module)
         ipython.start_shell()
         runner.compile_known(settings.cells, frozenset(settings.lesson))
+        reserve.keep()
         self.limits = {
             "RLIMIT_AS": walls.address_space() + settings.memory_bytes,
             "RLIMIT_CPU": settings.cpu_seconds + 1,

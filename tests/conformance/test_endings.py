@@ -26,6 +26,12 @@ ENDINGS = {
         {Ending.TIMEOUT},
     ),
     "memory": ("hoard = []\nwhile True: hoard.append(bytearray(2**24))", {Ending.OUT_OF_MEMORY}),
+    "memory to the last byte": (
+        "hoard = []\nfor size in (2**24, 2**16, 2**10, 2**6):\n    try:\n"
+        "        while True: hoard.append(bytearray(size))\n    except MemoryError: pass\n"
+        "hoard.append(bytearray(2**24))",
+        {Ending.OUT_OF_MEMORY},
+    ),
     "memory of many": (
         "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        hoard = bytearray(220 * 2**20)\n"
         "        time.sleep(1000)\ntime.sleep(1000)",
