@@ -9,7 +9,7 @@ from autograder.intake.reach import find_assigned, find_names_of_course, find_us
 from autograder.marking.reference import InputSet
 from autograder.records import CellRun, Ending, Execution, Mark, Program
 from autograder.sandbox.session import Session
-from autograder.sandbox.watch import CELL_CPU, build_budget
+from autograder.sandbox.watch import CELL_CPU, Budget, build_budget
 
 TOGETHER = ""
 """Stands for the run of all exercises where a run alone has its exercise's id."""
@@ -34,6 +34,14 @@ class Tries(msgspec.Struct):
     def note(self, *, paid: bool) -> None:
         """A try met a cell that takes long, and that paid, or was in vain."""
         self.left = min(self.left + 1, 3) if paid else self.left - 1
+
+
+class _Spent(msgspec.Struct, frozen=True):
+    """A run of an exercise alone, and the seconds that it took."""
+
+    execution: Execution
+    wall: float
+    cpu: float
 
 
 class Runs:
@@ -68,6 +76,7 @@ class Runs:
         # As much again as the joint run has, shared out, so that no exercise uses it up for others.
         self._left = build_budget(assignment)
         self._ids = [each.id for each in assignment.exercises]
+        self._tried: dict[str, _Spent] = {}
         self.made: dict[str, Execution] = {}
         self.wanted: list[str] = []
 
@@ -117,13 +126,16 @@ class Runs:
                 continue
             if self.is_untouched(exercise):
                 return None
-            alone = _list_slow(self._run_alone(exercise, joint, self._ids))
-            for place, run in own.items():
-                again = alone.get(place)
-                # The machine may have stood still, but hardly in both runs.
-                if again is None or again.unsure or (_is_by_clock(again) and not _is_by_clock(run)):
-                    return None
-                endless[place[1]] = again
+            # A part that is its own whatever others need, so that all is as if there had been no try.
+            spent = self._spend(exercise, joint, build_budget(self._assignment), len(self._ids))
+            alone = _list_slow(spent.execution)
+            # With more time it may end; or the machine may have stood still, but hardly in both runs.
+            if any(run.unsure or _is_stopped(run, own.get(place)) for place, run in alone.items()):
+                return None
+            self._tried[exercise] = spent
+            if not own.keys() <= alone.keys():
+                return None
+            endless |= {cell: alone[number, cell] for number, cell in own}
         return endless
 
     def run_alone(self, exercise: str, joint: Execution, lost: Sequence[Mark]) -> Execution | None:
@@ -135,23 +147,26 @@ class Runs:
             return None
         if exercise in self._stored:
             return self._stored[exercise]
-        # A run for which there was not enough time left is made again: more may be left now.
-        if exercise in self.made and not any(run.unsure for run in _list_slow(self.made[exercise]).values()):
-            return self.made[exercise]
         if not self._may_run:
             self.wanted.append(exercise)
             return None
-        return self._run_alone(exercise, joint, self._ids[self._ids.index(exercise) :])
+        parts = len(self._ids) - self._ids.index(exercise)
+        spent = self._tried.get(exercise) or self._spend(exercise, joint, self._left, parts)
+        self._left.wall -= spent.wall
+        self._left.cpu -= spent.cpu
+        self.made[exercise] = spent.execution
+        return spent.execution
 
-    def _run_alone(self, exercise: str, joint: Execution, later: Sequence[str]) -> Execution:
-        """later: exercises whose turn is now or may come."""
+    def _spend(self, exercise: str, joint: Execution, whole: Budget, parts: int) -> "_Spent":
+        """Run an exercise without the others' cells, within its part of a budget."""
         cells = self._program.cells
         others = {number for number, cell in enumerate(cells) if cell.exercises and exercise not in cell.exercises}
         # A helper that hangs would hang again, on the time of this exercise.
         others |= {cell for cell in self._list_first(exercise, joint) if not cells[cell].exercises}
-        share = 1 / sum(each == exercise or each not in self.made for each in later)
-        self.made[exercise] = self._spend(share, others)
-        return self.made[exercise]
+        mine = msgspec.structs.replace(whole, wall=whole.wall / parts, cpu=whole.cpu / parts)
+        wall, cpu = mine.wall, mine.cpu
+        execution = self._sandbox.execute(self._program, self._inputs, mine, skip=others, evidence=False, reset=True)
+        return _Spent(execution, wall - mine.wall, cpu - mine.cpu)
 
     def _list_first(self, exercise: str, joint: Execution) -> set[int]:
         """Cells that ended their process before any other exercise had run there.
@@ -218,15 +233,6 @@ class Runs:
         assigned = find_assigned(cell.source) if cell.exercises else None
         return assigned is not None and assigned.isdisjoint(used)
 
-    def _spend(self, share: float, skip: Collection[int]) -> Execution:
-        """Run within this share of what is left, and take off what was used."""
-        mine = msgspec.structs.replace(self._left, wall=self._left.wall * share, cpu=self._left.cpu * share)
-        wall, cpu = mine.wall, mine.cpu
-        execution = self._sandbox.execute(self._program, self._inputs, mine, skip=skip, evidence=False, reset=True)
-        self._left.wall -= wall - mine.wall
-        self._left.cpu -= cpu - mine.cpu
-        return execution
-
 
 def _list_slow(execution: Execution) -> dict[_Place, CellRun]:
     """Cells that ran out of time, by pass and cell."""
@@ -242,9 +248,9 @@ def _list_cells(runs: Iterable[CellRun]) -> set[int]:
     return {run.cell for run in runs if run.ending is Ending.TIMEOUT}
 
 
-def _is_by_clock(run: CellRun) -> bool:
-    """Whether it has waited too long, and not computed too long; so it may have waited for the machine."""
-    return CELL_CPU not in run.text
+def _is_stopped(run: CellRun, before: CellRun | None) -> bool:
+    """Whether a cell has waited too long where it computed too long before; so it may have waited for the machine."""
+    return before is not None and CELL_CPU not in run.text and CELL_CPU in before.text
 
 
 def _replace_runs(execution: Execution, better: Mapping[int, CellRun]) -> Execution:

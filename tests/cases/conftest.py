@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -139,8 +140,15 @@ def bench(course: Course) -> Iterator[Workbench]:
 @pytest.fixture(scope="session")
 def quick_bench(course: Course) -> Iterator[Workbench]:
     """A workbench under limits that a test can wait for."""
+    with open_bench(course, QUICK_LIMITS) as bench:
+        yield bench
+
+
+@contextmanager
+def open_bench(course: Course, limits: Mapping[str, float]) -> Iterator[Workbench]:
+    """A workbench under limits of its own."""
     assignment = course.assignment(ASSIGNMENT)
-    limits = assignment.limits.model_copy(update=QUICK_LIMITS)
-    changed = {**course.assignments, ASSIGNMENT: assignment.model_copy(update={"limits": limits})}
+    mine = assignment.limits.model_copy(update=limits)
+    changed = {**course.assignments, ASSIGNMENT: assignment.model_copy(update={"limits": mine})}
     with Grader(course.model_copy(update={"assignments": changed}), ASSIGNMENT) as grader:
         yield Workbench(grader)

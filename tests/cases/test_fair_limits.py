@@ -12,15 +12,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from autograder.grading import Grader, Order
+from autograder import runs
+from autograder.grading import Order
 from autograder.records import CellRun, Ending, Submission
 from autograder.runs import TOGETHER, Tries
 from autograder.sandbox.processes import measure_tree
 
-from .conftest import Workbench
+from .conftest import open_bench
 
 ROOT = Path(__file__).parents[2]
 SLOW = "import time\nbegan = time.process_time()\nwhile time.process_time() - began < {seconds}: pass\n"
+
+
+@pytest.fixture(scope="module")
+def bench(course):
+    """Under two thirds of the course's times, since many tests here have to use them up."""
+    with open_bench(course, {"cell_cpu_seconds": 2, "cpu_seconds": 13.4}) as bench:
+        yield bench
 
 
 @pytest.fixture(autouse=True)
@@ -294,18 +302,32 @@ def test_a_loop_on_a_hidden_input_set_leaves_the_published_run_as_it_was(bench) 
     assert bench.scores(graded.grade)["shared-value"] == 0
 
 
-def test_where_many_cells_take_long_no_first_try_is_made_any_more(course, monkeypatch) -> None:
-    with Grader(course, "qkv") as grader:
-        bench = Workbench(grader)
-        execute, runs = grader.sandbox.execute, []
-        monkeypatch.setattr(grader.sandbox, "execute", lambda *a, **k: runs.append(a) or execute(*a, **k))
-        slow = SLOW.format(seconds=0.2 * grader.assignment.limits.cell_cpu_seconds)
-        counts = []
-        for number in range(4):
-            bench.assert_full(bench.grade(bench.build(before={"shared-key": [f"{slow}# {number}\n"]})))
-            counts.append(len(runs))
-            runs.clear()
+def test_where_many_cells_take_long_no_first_try_is_made_any_more(bench, monkeypatch) -> None:
+    grader = bench.grader
+    execute, made = grader.sandbox.execute, []
+    monkeypatch.setattr(grader.sandbox, "execute", lambda *a, **k: made.append(a) or execute(*a, **k))
+    slow = SLOW.format(seconds=0.3 * grader.assignment.limits.cell_cpu_seconds)
+    counts = []
+    for number in range(4):
+        bench.assert_full(bench.grade(bench.build(before={"shared-key": [f"{slow}# {number}\n"]})))
+        counts.append(len(made))
+        made.clear()
     assert counts == [2, 2, 2, 1]
+
+
+def test_a_first_try_in_vain_costs_no_other_exercise_its_part_of_the_time(course, monkeypatch) -> None:
+    """The first exercise has some cells, each just below its limit, and uses up all time that it gets."""
+    monkeypatch.setattr(runs, "_QUICK_SECONDS", 0.3)
+    with open_bench(course, {"cell_cpu_seconds": 0.5, "cpu_seconds": 5.4}) as bench:
+        markers = {name: bench.read_source(name).split("\n", 1)[0] for name in bench.full}
+        before = [f"{markers['shared-key']}\n{SLOW.format(seconds=0.43)}# {number}\n" for number in range(4)]
+        changes = {
+            name: f"{markers[name]}\n{SLOW.format(seconds=0.37)}{read_answer(bench, name)}"
+            for name in ("head-size", "shared-value")
+        }
+        grade = bench.grade(bench.build(replace=changes, before={"shared-key": before}))
+        bench.assert_only(grade, "shared-key")
+        assert bench.scores(grade)["shared-key"] == 0
 
 
 def test_a_helper_that_takes_long_and_ends_is_there_in_every_run(bench) -> None:
