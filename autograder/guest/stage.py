@@ -21,7 +21,8 @@ class Stage:
         reserve.keep()
         self.limits = {
             "RLIMIT_AS": walls.address_space() + settings.memory_bytes,
-            "RLIMIT_CPU": settings.cpu_seconds + 1,
+            # The host's own limit comes first: the kernel counts in ticks, and may be a tenth ahead.
+            "RLIMIT_CPU": settings.cpu_seconds * 5 // 4 + 1,
             "RLIMIT_NPROC": settings.processes,
             "RLIMIT_NOFILE": 128,
             "RLIMIT_FSIZE": settings.disk_bytes,

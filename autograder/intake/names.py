@@ -9,10 +9,11 @@ import ast
 import bisect
 import functools
 import re
-import warnings
 from collections.abc import Iterator
 
 import msgspec
+
+from autograder.syntax import parse_python
 
 MAX_PARSED_CHARS = 100_000
 """Longer cells are only read line by line: Python's parser needs too much time and memory for them."""
@@ -168,15 +169,6 @@ def _find_names(source: str, parse: bool) -> Names:
 
 # A class hands in the same prelude and checks again and again; short texts are kept.
 _find_names_cached = functools.lru_cache(maxsize=1024)(_find_names)
-
-
-def parse_python(source: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
-        return None
 
 
 class _Found:

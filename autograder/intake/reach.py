@@ -8,7 +8,8 @@ import ast
 import builtins
 from collections.abc import Iterable
 
-from autograder.intake.names import parse_python, parse_source
+from autograder.intake.names import parse_source
+from autograder.syntax import parse_python
 
 _MOST_CHARS = 4_000
 """Longer cells prove nothing, and cost no time."""

@@ -1,6 +1,7 @@
 """Program -> the guest's job: which cell begins, answers and ends which exercise. Pure."""
 
 import ast
+import contextlib
 import functools
 import hashlib
 from collections.abc import Collection, Iterable
@@ -8,6 +9,7 @@ from collections.abc import Collection, Iterable
 from autograder.course import Assignment
 from autograder.guest.wire import Job, PlannedCell
 from autograder.records import Program
+from autograder.syntax import parse_python
 
 _MAX_PARSED_CHARS = 100_000
 """Of all cells together that may be copies. Of some megabytes Python's parser makes gigabytes, here on the host."""
@@ -82,10 +84,11 @@ def _find_copies(program: Program, lesson: Collection[str], given: Collection[st
 @functools.lru_cache(maxsize=256)
 def normalise_source(source: str) -> str:
     """A cell's code without what changes nothing: spaces, comments, the kind of quotes. To be compared only."""
-    try:
-        return hashlib.sha256(ast.dump(ast.parse(source)).encode("utf-8", "surrogatepass")).hexdigest()
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return source.strip()
+    tree = parse_python(source)
+    with contextlib.suppress(RecursionError, MemoryError):
+        if tree is not None:
+            return hashlib.sha256(ast.dump(tree).encode("utf-8", "surrogatepass")).hexdigest()
+    return source.strip()
 
 
 def _is_reset(program: Program, number: int, given: Collection[str]) -> bool:

@@ -1,9 +1,14 @@
 """The job: which cell begins, answers and ends which exercise, and which names are kept between two of them."""
 
+import json
 import time
+import warnings
+
+import pytest
 
 from autograder.course import Assignment, Exercise, Limits
 from autograder.guest.wire import Job, PlannedCell
+from autograder.intake.notebook import parse_program
 from autograder.records import Cell, Program
 from autograder.sandbox.plan import build_job
 
@@ -108,3 +113,20 @@ def test_a_copy_of_a_released_cell_is_of_the_prelude_and_however_much_else_there
     job = build_job(Program(cells), ASSIGNMENT, LESSON, given)
     assert time.process_time() - began < 1
     assert [cell.prelude for cell in job.cells] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("text", ["1else 2", "'\\\033[31m'", "0xfor x in (1,)"])
+def test_what_the_parser_would_warn_of_reaches_nobody(text: str) -> None:
+    """The warning quotes the student's text on the terminal of whoever grades."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        source = f"X = hs if X is 1 or {text}"
+        cells = (Cell(0, source, assigns=("X",)), Cell(1, source, exercises=("one",)))
+        build_job(Program(cells), ASSIGNMENT, LESSON, (f"{source}  #",))
+        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell(source), cell(f"a = {text}")]}
+        assert len(parse_program(json.dumps(notebook).encode(), ASSIGNMENT).cells) == 2
+    assert warned == []
+
+
+def cell(source: str) -> dict[str, object]:
+    return {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
