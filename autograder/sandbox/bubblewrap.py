@@ -29,6 +29,8 @@ _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
+    # Otherwise the C library keeps 64 MiB of address space for each thread, which the limit on memory counts.
+    "MALLOC_ARENA_MAX": "1",
     "PYTHONHASHSEED": "0",
 }
 _MACHINE_FACTS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")

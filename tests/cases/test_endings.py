@@ -160,6 +160,14 @@ def test_a_thread_that_goes_on_does_not_hold_up_the_grade(quick_bench) -> None:
     quick_bench.assert_full(grade)
 
 
+def test_many_threads_at_once_are_not_out_of_memory(quick_bench) -> None:
+    code = "import time\nfrom concurrent.futures import ThreadPoolExecutor\n"
+    code += (
+        "with ThreadPoolExecutor(16) as pool:\n    list(pool.map(lambda _: bytes(9) and time.sleep(0.02), range(16)))\n"
+    )
+    quick_bench.assert_full(quick_bench.grade_codes({"head-size": code + quick_bench.read_source("head-size")}))
+
+
 @pytest.mark.parametrize("then", ["", "\nif child == 0:\n    raise ValueError('in the child')"])
 def test_a_forked_process_that_is_forgotten_does_not_run_the_rest(quick_bench, then) -> None:
     code = f"import os\nchild = os.fork(){then}\n"

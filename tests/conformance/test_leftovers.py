@@ -140,12 +140,14 @@ def test_a_process_whose_first_thread_has_ended_ends_with_its_submission(room: R
 
 
 DEEP = """
-import os
+import os, time
 os.makedirs(MARK)
 os.chdir(MARK)
 for _ in range(DEPTH):
     os.mkdir(NAME)
     os.chdir(NAME)
+# So that whoever looks at the files sees them while this cell runs.
+time.sleep(0.3)
 b = 1
 """
 
