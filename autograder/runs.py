@@ -219,19 +219,28 @@ class Runs:
                 if names is None:
                     return False
                 used |= names
-        return all(self._is_without_effect(number, first, used) for number in range(last + 1) if number not in own)
+        return self._are_without_effect([number for number in range(last + 1) if number not in own], first, used)
 
-    def _is_without_effect(self, number: int, first: int, used: Collection[str]) -> bool:
-        """Whether a cell of no or another exercise leaves these names, and all else, as they are in a run alone.
+    def _are_without_effect(self, numbers: Iterable[int], first: int, used: Collection[str]) -> bool:
+        """Whether cells of no or another exercise leave these names, and all else, as they are in a run alone.
 
         first: the first cell of an exercise. Below it a lesson's name that is assigned between exercises is kept in the
         joint run, and not always alone.
         """
-        cell = self._program.cells[number]
-        if cell.source in self._released:
-            return bool(cell.exercises) or number < first or not set(cell.assigns) & self._inputs[0][1].keys()
-        assigned = find_assigned(cell.source) if cell.exercises else None
-        return assigned is not None and assigned.isdisjoint(used)
+        lesson = self._inputs[0][1].keys()
+        known = set(lesson)
+        for number in numbers:
+            cell = self._program.cells[number]
+            if cell.source in self._released:
+                if not cell.exercises and number >= first and set(cell.assigns) & lesson:
+                    return False
+                known -= set(cell.assigns) - lesson
+                continue
+            assigned = find_assigned(cell.source, known) if cell.exercises else None
+            if assigned is None or not assigned.isdisjoint(used):
+                return False
+            known |= assigned
+        return True
 
 
 def _list_slow(execution: Execution) -> dict[_Place, CellRun]:

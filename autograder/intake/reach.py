@@ -6,7 +6,7 @@ said: functions, loops, imports, what is changed in place, attributes of modules
 
 import ast
 import builtins
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from autograder.intake.names import parse_source
 from autograder.syntax import parse_python
@@ -31,12 +31,19 @@ _VALUES = set("T dtype e float64 inf int64 nan ndim newaxis pi shape size".split
 _BUILTINS = set("abs all any bool float int len list max min print range round str sum tuple".split())
 _ALL_BUILTINS = frozenset(dir(builtins))
 _KEYWORDS = set("axis axes dtype equal_nan keepdims k atol rtol sep end".split())
-_DYNAMIC = set("breakpoint compile dir eval exec get_ipython getattr globals input locals open setattr vars".split())
+_DYNAMIC = set(
+    "bmat breakpoint compile dir eval exec get_ipython getattr globals input locals open setattr vars who".split()
+)
+"""What comes to names by their text."""
 _PACKAGES = {"numpy", "math", "matplotlib"}
 
 
-def find_assigned(source: str) -> frozenset[str] | None:
-    """The names that a cell assigns, where it can do nothing else; None where that is not proved."""
+def find_assigned(source: str, known: Collection[str]) -> frozenset[str] | None:
+    """The names that a cell assigns, where it can do nothing else; None where that is not proved.
+
+    known: names of arrays, numbers, texts and lists. Of any other object nobody knows what it does when it is only
+    looked at: an iterator is used up by `list`.
+    """
     tree = parse_python(source) if len(source) <= _MOST_CHARS else None
     if tree is None or not all(_is_harmless(node) for node in ast.walk(tree)):
         return None
@@ -45,7 +52,14 @@ def find_assigned(source: str) -> frozenset[str] | None:
     attributes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
     if any(node.attr not in _VALUES and id(node) not in called for node in attributes):
         return None
-    return frozenset(node.id for node in _list_names(tree) if isinstance(node.ctx, ast.Store))
+    assigned: set[str] = set()
+    for statement in tree.body:
+        names = list(_list_names(statement))
+        loaded = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+        if not loaded <= {"np"} | _BUILTINS | assigned | set(known):
+            return None
+        assigned |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    return frozenset(assigned)
 
 
 def find_used(source: str) -> frozenset[str] | None:
@@ -54,7 +68,9 @@ def find_used(source: str) -> frozenset[str] | None:
     if tree is None:
         return None
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+        if isinstance(node, ast.Attribute) and (node.attr.startswith("_") or node.attr in _DYNAMIC):
+            return None
+        if isinstance(node, ast.alias) and node.name in _DYNAMIC:
             return None
         if isinstance(node, ast.Import) and not {each.name.partition(".")[0] for each in node.names} <= _PACKAGES:
             return None
@@ -70,7 +86,7 @@ def find_names_of_course(source: str) -> frozenset[str] | None:
     return None if tree is None else frozenset(node.id for node in _list_names(tree))
 
 
-def _list_names(tree: ast.Module) -> Iterable[ast.Name]:
+def _list_names(tree: ast.AST) -> Iterable[ast.Name]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
