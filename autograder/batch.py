@@ -92,12 +92,12 @@ class Workers:
             jobs, mp_context=get_context("fork"), initializer=_die_with_parent, initargs=(os.getpid(),)
         )
 
-    def get_ready(self, course: Course, assignment: str) -> None:
-        """Let them start, and their sandboxes, beside what comes next here."""
+    def get_ready(self, course: Course, assignment: str, *, eager: bool) -> None:
+        """Let them start beside what comes next here; eager: and their sandboxes."""
         # Where one was killed meanwhile, the first items find out, and get others.
         with suppress(BrokenProcessPool):
             for _ in range(self.jobs):
-                self.pool.submit(_get_ready, course, assignment)
+                self.pool.submit(_get_ready, course, assignment, eager)
 
     def __enter__(self) -> "Workers":
         return self
@@ -210,7 +210,7 @@ def _find_grader(course: Course, assignment: str, eager: bool) -> Grader:
     return _graders[assignment]
 
 
-def _get_ready(course: Course, assignment: str) -> None:
+def _get_ready(course: Course, assignment: str, eager: bool) -> None:
     """What is wrong is told by the first item."""
     with suppress(AutograderError):
-        _find_grader(course, assignment, eager=True)
+        _find_grader(course, assignment, eager)

@@ -18,7 +18,10 @@ from autograder.marking.reference import InputSet, build_input_sets, load_refere
 from autograder.sandbox.modes import SandboxMode, read_mode
 
 _PACKAGE = Path(__file__).parent
-_RUNNING = ("guest", "sandbox", "intake/notebook.py", "intake/names.py", "intake/calls.py", "runs.py")
+_RUNNING = (
+    "guest", "sandbox", "intake/notebook.py", "intake/names.py", "intake/calls.py", "intake/reach.py", "syntax.py",
+    "runs.py",
+)  # fmt: skip
 """Parts of this package that decide what a submission answers."""
 _MARKING = ("marking", "catalogue.py", "mistakes.py", "solution.py", "grading.py")
 """Parts of this package that decide what answers are worth, and how that is said."""

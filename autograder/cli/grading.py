@@ -163,18 +163,20 @@ def regrade(
 
     Student code does not run, but for an exercise alone that newly loses marks. Points given by hand stay.
     """
+    from autograder.batch import Workers, count_jobs
     from autograder.gradebook import Gradebook
 
     loaded, name = choose_assignment(course, assignment)
     output = keep_stdout() if json else None
     began = time.monotonic()
     with (
-        open_results(loaded, store, create=False) as results,
+        Workers(count_jobs(jobs)) as workers,
+        _open_stored(workers, loaded, name, store, local=not scheduler) as results,
         results.exclusive(f"autograder regrade, assignment {name}"),
     ):
         if sandbox is SandboxMode.USER:
             _check_files(loaded, name, [], [], results, store)
-        book = Gradebook(loaded, name, results, jobs=jobs, scheduler=scheduler, report=warn)
+        book = Gradebook(loaded, name, results, jobs=jobs, scheduler=scheduler, report=warn, workers=workers)
         left_out = book.count_unexecuted()
         size = len(results.list_submissions(name)) - left_out
         with closing(book.regrade(dry_run=dry_run)) as done:
@@ -205,8 +207,19 @@ def _open_beside(
     from autograder.store.place import default_place, may_exist
 
     if local and not (keep and may_exist(store or default_place(course.folder))):
-        workers.get_ready(course, name)
+        workers.get_ready(course, name, eager=True)
     return open_results(course, store, keep=keep)
+
+
+def _open_stored(
+    workers: "Workers", course: "Course", name: str, store: str | None, *, local: bool
+) -> "AbstractContextManager[Store]":
+    """The store that must be there; the workers get ready while it is opened."""
+    from autograder.store.place import default_place, may_exist
+
+    if local and may_exist(store or default_place(course.folder)):
+        workers.get_ready(course, name, eager=False)
+    return open_results(course, store, create=False)
 
 
 def _default_paths(course: "Course") -> list[Path]:

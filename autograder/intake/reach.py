@@ -6,6 +6,7 @@ said: functions, loops, imports, what is changed in place, attributes of modules
 
 import ast
 import builtins
+import functools
 from collections.abc import Collection, Iterable
 
 from autograder.intake.names import parse_source
@@ -80,6 +81,7 @@ def find_used(source: str) -> frozenset[str] | None:
     return None if any(name in _DYNAMIC or name.startswith("__") for name in names) else names
 
 
+@functools.lru_cache(maxsize=256)
 def find_names_of_course(source: str) -> frozenset[str] | None:
     """All names that stand in a cell of the course's own; None where it cannot be read."""
     tree = parse_source(source)

@@ -1,11 +1,13 @@
 """A digest changes with whatever can change a result, and with nothing else."""
 
+import ast
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from autograder import fingerprint, mistakes
 from autograder.course import load_course
 from autograder.fingerprint import describe_environment, describe_marking, list_differences
 
@@ -67,3 +69,29 @@ def test_a_change_is_seen_where_it_matters_and_only_there(course: Path, name: st
     assert [old.digest != new.digest for old, new in zip(before, after, strict=True)] == [
         bool(environment), bool(marking),
     ]  # fmt: skip
+
+
+# What these say is in the fingerprint as values, or changes none.
+OTHERS = {
+    "clock.py", "course.py", "records.py", "errors.py", "temporary.py", "machine.py", "intake/files.py",
+    "marking/reference.py",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("parts", [fingerprint._RUNNING, mistakes._RUNNING], ids=["runs", "known mistakes"])
+def test_what_decides_an_answer_stands_on_nothing_that_is_not_watched(parts: tuple[str, ...]) -> None:
+    """Modules of ours that the watched ones import are watched as well."""
+    package = ROOT / "autograder"
+    watched = {file for part in parts for file in sorted((package / part).glob("*.py")) or [package / part]}
+    imported = {file for each in watched for file in list_imported(each, package)}
+    assert {str(file.relative_to(package)) for file in imported - watched} <= OTHERS
+
+
+def list_imported(file: Path, package: Path) -> Iterator[Path]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("autograder."):
+            whole = package / (node.module or "").removeprefix("autograder.").replace(".", "/")
+            names = [whole / f"{alias.name}.py" for alias in node.names]
+            found = [each for each in (*names, whole.with_suffix(".py")) if each.is_file()]
+            assert found, (file, node.module)
+            yield found[0]
