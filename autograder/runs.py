@@ -77,6 +77,7 @@ class Runs:
         self._left = build_budget(assignment)
         self._ids = [each.id for each in assignment.exercises]
         self._tried: dict[str, _Spent] = {}
+        self._thrown_away = 0.0
         self.made: dict[str, Execution] = {}
         self.wanted: list[str] = []
 
@@ -89,6 +90,7 @@ class Runs:
         execution = self._try_quickly()
         if execution is None:
             execution = self._sandbox.execute(self._program, self._inputs, build_budget(self._assignment))
+            execution = msgspec.structs.replace(execution, cpu_seconds=execution.cpu_seconds + self._thrown_away)
         self.made[TOGETHER] = execution
         return execution
 
@@ -111,7 +113,10 @@ class Runs:
             return joint
         endless = self._find_endless(slow, joint)
         self._tries.note(paid=endless is not None)
-        return None if endless is None else _replace_runs(joint, endless)
+        if endless is None:
+            self._thrown_away += joint.cpu_seconds
+            return None
+        return _replace_runs(joint, endless)
 
     def _find_endless(self, slow: Mapping[_Place, CellRun], joint: Execution) -> dict[int, CellRun] | None:
         """How these cells end alone, with all of their time; None unless all are endless loops of an exercise."""
@@ -131,6 +136,7 @@ class Runs:
             alone = _list_slow(spent.execution)
             # With more time it may end; or the machine may have stood still, but hardly in both runs.
             if any(run.unsure or _is_stopped(run, own.get(place)) for place, run in alone.items()):
+                self._thrown_away += spent.execution.cpu_seconds
                 return None
             self._tried[exercise] = spent
             if not own.keys() <= alone.keys():
