@@ -28,6 +28,9 @@ _IN_FLIGHT = 4
 _TOGETHER, _TOGETHER_SECONDS = 8, 0.2
 """Small items that are handed out as one, since that costs as much as what is done for one of them; and how long."""
 
+_READY = 8
+"""Workers that get ready before it is known how much there is to do; further ones do when it is their turn."""
+
 _PR_SET_PDEATHSIG = 1
 
 _graders: dict[str, Grader] = {}
@@ -83,10 +86,14 @@ def count_jobs(jobs: int, items: int | None = None) -> int:
 
 
 class Workers:
-    """Local worker processes. A context manager; on an exception what they are busy with is not waited for."""
+    """Local worker processes. A context manager; on an exception what they are busy with is not waited for.
+
+    Nor is it when they were given nothing to do.
+    """
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
+        self.has_worked = False
         # Forked before any thread of ours exists; what is imported by then, no worker pays for.
         self.pool = ProcessPoolExecutor(
             jobs, mp_context=get_context("fork"), initializer=_die_with_parent, initargs=(os.getpid(),)
@@ -96,14 +103,14 @@ class Workers:
         """Let them start beside what comes next here; eager: and their sandboxes."""
         # Where one was killed meanwhile, the first items find out, and get others.
         with suppress(BrokenProcessPool):
-            for _ in range(self.jobs):
+            for _ in range(min(self.jobs, _READY)):
                 self.pool.submit(_get_ready, course, assignment, eager)
 
     def __enter__(self) -> "Workers":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
+        if kind is None and self.has_worked:
             self.pool.shutdown()
             return
         for worker in active_children():
@@ -160,6 +167,7 @@ def _run_in_pool(
         while True:
             while not suspects and len(running) < workers.jobs * _IN_FLIGHT and waiting:
                 items = waiting.take()
+                workers.has_worked = True
                 try:
                     running[workers.pool.submit(_run_in_worker, course, assignment, work, items, eager)] = items
                 except BrokenProcessPool:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from autograder.course import Assignment
-from autograder.intake.reach import find_assigned, find_names_of_course, find_used
+from autograder.intake.reach import find_assigned, find_bound, find_names_of_course, find_used
 from autograder.marking.reference import InputSet
 from autograder.records import CellRun, Ending, Execution, Mark, Program
 from autograder.sandbox.session import Session
@@ -151,8 +151,9 @@ class Runs:
         """
         if self.is_untouched(exercise) or self._was_alone(exercise, joint, lost):
             return None
-        if exercise in self._stored:
-            return self._stored[exercise]
+        found = self._stored.get(exercise) or self.made.get(exercise)
+        if found is not None:
+            return found
         if not self._may_run:
             self.wanted.append(exercise)
             return None
@@ -225,27 +226,28 @@ class Runs:
                 if names is None:
                     return False
                 used |= names
-        return self._are_without_effect([number for number in range(last + 1) if number not in own], first, used)
+        return self._are_without_effect(own, used)
 
-    def _are_without_effect(self, numbers: Iterable[int], first: int, used: Collection[str]) -> bool:
-        """Whether cells of no or another exercise leave these names, and all else, as they are in a run alone.
-
-        first: the first cell of an exercise. Below it a lesson's name that is assigned between exercises is kept in the
-        joint run, and not always alone.
-        """
+    def _are_without_effect(self, own: Sequence[int], used: Collection[str]) -> bool:
+        """Whether the cells above the last of an exercise's own leave these names, and all else, as in a run alone."""
+        cells = self._program.cells
+        first = min(number for number, cell in enumerate(cells) if cell.exercises)
         lesson = self._inputs[0][1].keys()
         known = set(lesson)
-        for number in numbers:
-            cell = self._program.cells[number]
-            if cell.source in self._released:
-                if not cell.exercises and number >= first and set(cell.assigns) & lesson:
+        for number, cell in enumerate(cells[: own[-1] + 1]):
+            is_released = cell.source in self._released
+            if number not in own and not is_released:
+                assigned = find_assigned(cell.source, known) if cell.exercises else None
+                if assigned is None or not assigned.isdisjoint(used):
                     return False
-                known -= set(cell.assigns) - lesson
+                known |= assigned
                 continue
-            assigned = find_assigned(cell.source, known) if cell.exercises else None
-            if assigned is None or not assigned.isdisjoint(used):
+            bound = find_bound(cell.source)
+            # Between exercises a lesson's name that is assigned is kept in the joint run, and not always alone.
+            if bound is None or (not cell.exercises and number >= first and lesson & set(cell.assigns)):
                 return False
-            known |= assigned
+            # What another cell than a proved one binds may be anything.
+            known -= bound - lesson if is_released else bound
         return True
 
 
@@ -264,8 +266,8 @@ def _list_cells(runs: Iterable[CellRun]) -> set[int]:
 
 
 def _is_stopped(run: CellRun, before: CellRun | None) -> bool:
-    """Whether a cell has waited too long where it computed too long before; so it may have waited for the machine."""
-    return before is not None and CELL_CPU not in run.text and CELL_CPU in before.text
+    """Whether a cell has waited too long that did not before; so it may have waited for the machine."""
+    return CELL_CPU not in run.text and (before is None or CELL_CPU in before.text)
 
 
 def _replace_runs(execution: Execution, better: Mapping[int, CellRun]) -> Execution:

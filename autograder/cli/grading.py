@@ -121,7 +121,7 @@ def grade(
     began = time.monotonic()
     with (
         Workers(count_jobs(jobs, len(sources))) as workers,
-        _open_beside(workers, loaded, name, store, keep=not no_store, local=not scheduler) as results,
+        _open_beside(workers, loaded, name, store, local=not scheduler, keep=not no_store) as results,
         results.exclusive(f"autograder grade, assignment {name}"),
     ):
         if sandbox is SandboxMode.USER:
@@ -171,7 +171,7 @@ def regrade(
     began = time.monotonic()
     with (
         Workers(count_jobs(jobs)) as workers,
-        _open_stored(workers, loaded, name, store, local=not scheduler) as results,
+        _open_beside(workers, loaded, name, store, local=not scheduler, create=False) as results,
         results.exclusive(f"autograder regrade, assignment {name}"),
     ):
         if sandbox is SandboxMode.USER:
@@ -201,25 +201,25 @@ def regrade(
 
 
 def _open_beside(
-    workers: "Workers", course: "Course", name: str, store: str | None, *, keep: bool, local: bool
+    workers: "Workers",
+    course: "Course",
+    name: str,
+    store: str | None,
+    *,
+    local: bool,
+    keep: bool = True,
+    create: bool = True,
 ) -> "AbstractContextManager[Store]":
-    """The store; where there was none, all is to be done, and the workers get ready while it is made."""
+    """The store; the workers get ready meanwhile where there will be work for them.
+
+    They run all where there was no store, and mark what is in one that must be there.
+    """
     from autograder.store.place import default_place, may_exist
 
-    if local and not (keep and may_exist(store or default_place(course.folder))):
-        workers.get_ready(course, name, eager=True)
-    return open_results(course, store, keep=keep)
-
-
-def _open_stored(
-    workers: "Workers", course: "Course", name: str, store: str | None, *, local: bool
-) -> "AbstractContextManager[Store]":
-    """The store that must be there; the workers get ready while it is opened."""
-    from autograder.store.place import default_place, may_exist
-
-    if local and may_exist(store or default_place(course.folder)):
-        workers.get_ready(course, name, eager=False)
-    return open_results(course, store, create=False)
+    is_there = keep and may_exist(store or default_place(course.folder))
+    if local and is_there is not create:
+        workers.get_ready(course, name, eager=create)
+    return open_results(course, store, keep=keep, create=create)
 
 
 def _default_paths(course: "Course") -> list[Path]:

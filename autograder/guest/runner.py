@@ -242,13 +242,13 @@ class Program:
             show_figures(capture)
         except BaseException as exception:
             _end_forked(pid)
-            if isinstance(exception, MemoryError):
-                reserve.give()
             ending, error, text = _describe(exception)
             if capture is not None:
                 _attempt(capture.flush)
                 capture.add("stream/traceback", _format_traceback(exception))
         _end_forked(pid)
+        if (cell.source, False) not in _known or ending != "ok":
+            _attempt(reserve.give_if_short)
         if capture is not None:
             _attempt(capture.flush)
         self._send(wire.Ended(order.number, cell.number, ending, error, text))

@@ -88,6 +88,30 @@ def find_names_of_course(source: str) -> frozenset[str] | None:
     return None if tree is None else frozenset(node.id for node in _list_names(tree))
 
 
+@functools.lru_cache(maxsize=256)
+def find_bound(source: str) -> frozenset[str] | None:
+    """All names that a cell may bind, at any depth; None where it cannot be read, or binds what proofs stand on.
+
+    That is a built-in function's name, or `np` to anything but NumPy.
+    """
+    tree = parse_source(source)
+    if tree is None:
+        return None
+    found = {name for node in ast.walk(tree) for name in _list_bound(node)}
+    return None if found & (_ALL_BUILTINS | {"np", "*"}) else frozenset(found)
+
+
+def _list_bound(node: ast.AST) -> Iterable[str]:
+    """The names that a node by itself may bind."""
+    if isinstance(node, ast.Name):
+        return () if isinstance(node.ctx, ast.Load) else (node.id,)
+    if isinstance(node, ast.alias):
+        is_numpy = (node.name, node.asname) == ("numpy", "np")
+        return () if is_numpy else (node.asname or node.name.partition(".")[0],)
+    # Functions, classes, exceptions and patterns.
+    return filter(None, (getattr(node, "name", None), getattr(node, "rest", None)))
+
+
 def _list_names(tree: ast.AST) -> Iterable[ast.Name]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.Name))
 

@@ -85,7 +85,7 @@ def _find_copies(program: Program, lesson: Collection[str], given: Collection[st
 def normalise_source(source: str) -> str:
     """A cell's code without what changes nothing: spaces, comments, the kind of quotes. To be compared only."""
     tree = parse_python(source)
-    with contextlib.suppress(RecursionError, MemoryError):
+    with contextlib.suppress(ValueError, RecursionError, MemoryError):
         if tree is not None:
             return hashlib.sha256(ast.dump(tree).encode("utf-8", "surrogatepass")).hexdigest()
     return source.strip()

@@ -55,12 +55,26 @@ def measure_mappings(root: int, enough: float) -> int:
     """
     size = 0
     for pid in walk_tree(root):
-        with suppress(OSError), open(f"/proc/{pid}/maps", "rb") as file:
-            while size <= enough and (part := file.read(2**16)):
-                size += part.count(b"\n") * _MAPPING_BYTES
+        size += _read_mappings(f"/proc/{pid}/maps", enough - size) or _read_mappings_of_others(pid, enough - size)
         if size > enough:
             break
     return size
+
+
+def _read_mappings(file: str, enough: float) -> int:
+    size = 0
+    with suppress(OSError), open(file, "rb") as lines:
+        while size <= enough and (part := lines.read(2**16)):
+            size += part.count(b"\n") * _MAPPING_BYTES
+    return size
+
+
+def _read_mappings_of_others(pid: int, enough: float) -> int:
+    """Where the first thread has ended, another one tells."""
+    with suppress(OSError):
+        tasks = (f"/proc/{pid}/task/{task}/maps" for task in os.listdir(f"/proc/{pid}/task"))
+        return next((found for task in tasks if (found := _read_mappings(task, enough))), 0)
+    return 0
 
 
 def read_pid(pidfd: int) -> int:

@@ -62,22 +62,28 @@ class Session:
 
     def close(self) -> None:
         """End the servers; the next run starts a new one."""
-        for starting in self._servers.values():
-            with contextlib.suppress(SandboxError):
-                starting.result().close()
-        self._servers.clear()
-        if self._starter is not None:
-            self._starter.shutdown()
-            self._starter = None
+        with contextlib.ExitStack() as stack:
+            if self._starter is not None:
+                stack.callback(self._starter.shutdown)
+            for starting in self._servers.values():
+                stack.callback(_close, starting)
+            self._servers, self._starter = {}, None
 
     @property
     def pids(self) -> list[int]:
-        """The processes under which everything of it lives."""
+        """The processes under which everything of it lives.
+
+        Waits for a server that starts, and raises what it raises.
+        """
         return [starting.result().pid for starting in self._servers.values()]
 
     def begin(self) -> None:
         """Let a server start beside what comes next; whether it could is told by the first run that needs it."""
         self._begin(self._find_preload(self._cells))
+
+    def try_preload(self) -> None:
+        """Start what has imported all that the course preloads. `SandboxUnavailable` when it cannot."""
+        self._start(self._assignment.preload)
 
     def _find_preload(self, sources: Iterable[str]) -> tuple[str, ...]:
         """The course's `preload` for cells that name a package of it. Others need not wait for what they do not use."""
@@ -126,9 +132,11 @@ class Session:
         job = build_job(program, self._assignment, lesson, self._cells, reset=reset)
         preload = self._find_preload(cell.source for cell in program.cells)
         while progress.steps and budget.wall > 0 and budget.cpu > 0:
-            began = time.monotonic()
             try:
-                cpu = self._run_once(progress, job, budget, preload)
+                # On nobody's time: who comes first would have less than the others.
+                server = self._start(preload)
+                began = time.monotonic()
+                cpu = self._run_once(server, progress, job, budget)
             except Exception:
                 self.close()  # also after a fault of ours: the next submission starts anew
                 raise
@@ -140,9 +148,8 @@ class Session:
             return msgspec.structs.replace(execution, notes=(UNWALLED, *execution.notes))
         return execution
 
-    def _run_once(self, progress: Progress, job: wire.Job, budget: Budget, preload: tuple[str, ...]) -> float:
+    def _run_once(self, server: Server, progress: Progress, job: wire.Job, budget: Budget) -> float:
         """One set of walled processes for the steps that are left; the CPU seconds that it used."""
-        server = self._start(preload)
         clone = server.clone()
         limits = self._assignment.limits
         self._groups = self._groups or Groups()
@@ -172,6 +179,14 @@ class Session:
             return max(cpu, watch.cpu_seconds)
         finally:
             clone.close()
+
+
+def _close(starting: Future[Server]) -> None:
+    try:
+        server = starting.result()
+    except Exception:
+        return  # told to whoever needed it
+    server.close()
 
 
 def _read_ending(code: int, cpu: float, budget: Budget, limits: Limits) -> tuple[Ending, str]:

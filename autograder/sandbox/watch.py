@@ -23,7 +23,9 @@ _POLL_SECONDS = 0.02
 _MANY = 8
 """Processes; the mappings of fewer cannot take much."""
 _MAPPING_SECONDS = 0.2
-"""Between two looks at the mappings of many processes."""
+"""Between two looks at the mappings of many processes, at least."""
+_MAPPING_PART = 5
+"""And so many times what the last look took."""
 _DOUBTS = 3
 """Looks in a row that may seem too much while processes come and go."""
 SLACK = 1.05
@@ -131,10 +133,7 @@ class Watch:
         """Whether the processes have more memory than that, beside what was there before they began."""
         if self._clone.network_pid:
             allowed -= measure_sockets(self._clone.network_pid)
-        if usage.processes > _MANY and time.monotonic() >= self._next_mappings:
-            self._mappings = measure_mappings(self._pid, allowed)
-            self._next_mappings = time.monotonic() + _MAPPING_SECONDS
-        allowed -= self._mappings
+        allowed -= self._measure_mappings(usage, allowed)
         # The first processes share the fork server's pages.
         before = self._clone.memory_before
         if usage.memory_bytes - self._clone.first * before <= allowed:
@@ -147,6 +146,16 @@ class Watch:
         # Processes that end while others are looked at blur the sum; those that do so all the time hide something.
         self._doubts = self._doubts + 1 if look.likely_bytes - before > allowed else 0
         return self._doubts >= _DOUBTS or look.memory_bytes > 2 * allowed
+
+    def _measure_mappings(self, usage: Usage, allowed: float) -> int:
+        """What mappings of many processes take; looked at so seldom that looking takes a small part of the time."""
+        if usage.processes <= _MANY:
+            self._mappings = 0
+        elif (began := time.monotonic()) >= self._next_mappings:
+            self._mappings = measure_mappings(self._pid, allowed)
+            took = time.monotonic() - began
+            self._next_mappings = time.monotonic() + max(_MAPPING_SECONDS, _MAPPING_PART * took)
+        return self._mappings
 
 
 def tell_memory(memory_bytes: int) -> tuple[Ending, str]:

@@ -11,7 +11,7 @@ import msgspec
 from autograder.batch import run_all
 from autograder.catalogue import Mistake, Variant, load_catalogue
 from autograder.course import Course
-from autograder.errors import CourseError, NotebookError
+from autograder.errors import CourseError, NotebookError, SandboxUnavailable
 from autograder.grading import Grader
 from autograder.intake.layouts import Source, read_submission
 from autograder.marking.session import MarkingSession
@@ -67,7 +67,8 @@ def validate_assignment(course: Course, name: str, jobs: int = 0) -> Validation:
     if unknown:
         raise CourseError("\n".join(unknown))
     notebooks = (_Notebook("solution notebook", full), _Notebook("student notebook", 0.0))
-    work: list[_Item] = [*notebooks, *catalogue.variants, *catalogue.mistakes, *mutants]
+    preload = [_Preload(course.assignment(name).preload)] if course.assignment(name).preload else []
+    work: list[_Item] = [*preload, *notebooks, *catalogue.variants, *catalogue.mistakes, *mutants]
     entries: list[JudgedEntry] = []
     judged: list[Judged] = []
     for item, result in run_all(course, name, _try_item, work, jobs):
@@ -93,10 +94,18 @@ class _Notebook(msgspec.Struct, frozen=True):
     points: float
 
 
-_Item = _Notebook | Variant | Mistake | tuple[Job, ...]
+class _Preload(msgspec.Struct, frozen=True):
+    """What the course wants to be imported; only submissions that name it would find out that it cannot be."""
+
+    modules: tuple[str, ...]
+
+
+_Item = _Preload | _Notebook | Variant | Mistake | tuple[Job, ...]
 
 
 def _try_item(grader: Grader, item: _Item) -> Finding | JudgedEntry | tuple[Judged, ...]:
+    if isinstance(item, _Preload):
+        return _judge_preload(grader, item)
     if isinstance(item, _Notebook):
         find = grader.course.solution_notebook if item.points else grader.course.released_notebook
         path = find(grader.name)
@@ -120,6 +129,14 @@ def _grade(grader: Grader, source: Source) -> Grade:
         return grader.grade_submission(read_submission(source))
     except NotebookError as error:
         return Grade(source.student, source.shown, "", "ungraded", reason=str(error))
+
+
+def _judge_preload(grader: Grader, item: _Preload) -> Finding:
+    try:
+        grader.sandbox.try_preload()
+    except SandboxUnavailable as error:
+        return Finding("preload", False, str(error))
+    return Finding("preload", True, f"{', '.join(item.modules)} can be imported in the sandbox")
 
 
 def _judge_notebook(item: _Notebook, grade: Grade) -> Finding:

@@ -106,7 +106,7 @@ def test_workers_of_which_one_is_killed_while_they_get_ready_are_replaced(course
     with Workers(2) as workers:
         with pytest.raises(BrokenProcessPool):
             workers.pool.submit(os._exit, 1).result()
-        workers.get_ready(course, ASSIGNMENT)
+        workers.get_ready(course, ASSIGNMENT, eager=True)
         done = sorted(number for _, number in run_all(course, ASSIGNMENT, note_worker, items, 2, workers=workers))
     assert done == list(range(6))
 
@@ -114,7 +114,7 @@ def test_workers_of_which_one_is_killed_while_they_get_ready_are_replaced(course
 def get_ready_in_vain(course: Course, before: set[int]) -> None:
     """Two workers with their sandboxes, and then nothing for them to do."""
     with Workers(2) as workers:
-        workers.get_ready(course, ASSIGNMENT)
+        workers.get_ready(course, ASSIGNMENT, eager=True)
         deadline = time.monotonic() + 20
         while len({*walk_tree(os.getpid())} - before) < 6 and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -310,7 +310,7 @@ def test_where_many_cells_take_long_no_first_try_is_made_any_more(bench, monkeyp
     grader = bench.grader
     execute, made = grader.sandbox.execute, []
     monkeypatch.setattr(grader.sandbox, "execute", lambda *a, **k: made.append(a) or execute(*a, **k))
-    slow = SLOW.format(seconds=0.3 * grader.assignment.limits.cell_cpu_seconds)
+    slow = SLOW.format(seconds=0.4 * grader.assignment.limits.cell_cpu_seconds)
     counts = []
     for number in range(4):
         bench.assert_full(bench.grade(bench.build(before={"shared-key": [f"{slow}# {number}\n"]})))
@@ -322,11 +322,11 @@ def test_where_many_cells_take_long_no_first_try_is_made_any_more(bench, monkeyp
 def test_a_first_try_in_vain_costs_no_other_exercise_its_part_of_the_time(course, monkeypatch) -> None:
     """The first exercise has some cells, each just below its limit, and uses up all time that it gets."""
     monkeypatch.setattr(runs, "_QUICK_SECONDS", 0.3)
-    with open_bench(course, {"cell_cpu_seconds": 0.5, "cpu_seconds": 5.4}) as bench:
+    with open_bench(course, {"cell_cpu_seconds": 0.5, "cpu_seconds": 6.6}) as bench:
         markers = {name: bench.read_source(name).split("\n", 1)[0] for name in bench.full}
         before = [f"{markers['shared-key']}\n{SLOW.format(seconds=0.43)}# {number}\n" for number in range(4)]
         changes = {
-            name: f"{markers[name]}\n{SLOW.format(seconds=0.37)}{read_answer(bench, name)}"
+            name: f"{markers[name]}\n{SLOW.format(seconds=0.42)}{read_answer(bench, name)}"
             for name in ("head-size", "shared-value")
         }
         grade = bench.grade(bench.build(replace=changes, before={"shared-key": before}))

@@ -1,14 +1,17 @@
 """Memory of all processes of a submission together: what they share counts once, what they have counts whole."""
 
+import math
 import mmap
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from autograder.sandbox.processes import measure_shared, measure_tree, read_memory
+from autograder.sandbox.processes import measure_mappings, measure_shared, measure_tree, read_memory
 
 MIB = 2**20
 WORKERS = """
@@ -87,3 +90,26 @@ def test_a_tree_that_is_gone_has_no_memory() -> None:
         os._exit(0)
     os.waitpid(pid, 0)
     assert measure_shared(pid).memory_bytes == 0
+
+
+HEADLESS = """
+import ctypes, mmap, os, threading, time
+kept = [mmap.mmap(-1, 4096, prot=1 + n % 2 * 2) for n in range(5000)]
+threading.Thread(target=time.sleep, args=(60,)).start()
+print("ready", flush=True)
+ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
+"""
+
+
+def test_mappings_count_where_the_first_thread_has_ended() -> None:
+    with subprocess.Popen([sys.executable, "-c", HEADLESS], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            end = time.monotonic() + 10
+            while Path(f"/proc/{process.pid}/maps").read_bytes() and time.monotonic() < end:
+                time.sleep(0.01)
+            assert not Path(f"/proc/{process.pid}/maps").read_bytes()
+            assert measure_mappings(process.pid, math.inf) > 5000 * 200
+        finally:
+            process.kill()

@@ -85,6 +85,29 @@ def test_an_exercise_behind_one_that_cannot_have_reached_it_is_not_run_again(ben
     bench.assert_only(graded.grade, "head-size")
 
 
+REBOUND = {
+    "an iterator of its own": ("X = iter(X)", "seen = list(X)", "n_params = len(list(X))"),
+    "a function of its own": (
+        "calls = []\ndef print(*text): calls.append(text)", "print('seen')", "n_params = len(calls)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", REBOUND.values(), ids=REBOUND)
+def test_an_exercise_whose_own_object_another_one_may_have_changed_is_run_again_alone(bench, lines) -> None:
+    """A cell of the other exercise stands between its first cell and its last."""
+    begin, between, end = lines
+    one, two = (bench.read_source(name).split("\n", 1)[0] for name in ("shared-key", "head-size"))
+    cells = {
+        "shared-key": f"{one}\n{HARMLESS}",
+        "head-size": f"{two}\n{bench.read_source('head-size').split(chr(10), 1)[1]}\n{end}",
+    }
+    data = bench.build(replace=cells, after={"shared-key": [f"{two}\n{begin}", f"{one}\n{between}"]})
+    graded = bench.grader.grade_order(Order(Submission("ada", "ada.ipynb", data, "")))
+    assert bench.scores(graded.grade)["shared-key"] == FULL["shared-key"]
+    assert "head-size" in graded.runs
+
+
 def test_what_is_lost_on_hidden_input_sets_only_is_run_again_whatever_stands_above(bench) -> None:
     """By then all exercises have run in that process."""
     typed = "n_params = 3 * C * 6 if X[0, 0, 0] == {value!r} else 0"

@@ -32,6 +32,11 @@ ENDINGS = {
         "hoard.append(bytearray(2**24))",
         {Ending.OUT_OF_MEMORY},
     ),
+    "memory that is kept quietly": (
+        "hoard = []\nfor size in (2**24, 2**16, 2**10, 2**6):\n    try:\n"
+        "        while True: hoard.append(bytearray(size))\n    except MemoryError: pass",
+        {Ending.OK},
+    ),
     "memory of many": (
         "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n        hoard = bytearray(220 * 2**20)\n"
         "        time.sleep(1000)\ntime.sleep(1000)",

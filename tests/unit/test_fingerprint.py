@@ -89,9 +89,9 @@ def test_what_decides_an_answer_stands_on_nothing_that_is_not_watched(parts: tup
 
 def list_imported(file: Path, package: Path) -> Iterator[Path]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("autograder."):
-            whole = package / (node.module or "").removeprefix("autograder.").replace(".", "/")
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "autograder":
+            whole = package.parent / (node.module or "").replace(".", "/")
             names = [whole / f"{alias.name}.py" for alias in node.names]
             found = [each for each in (*names, whole.with_suffix(".py")) if each.is_file()]
             assert found, (file, node.module)
-            yield found[0]
+            yield from found

@@ -130,3 +130,8 @@ def test_what_the_parser_would_warn_of_reaches_nobody(text: str) -> None:
 
 def cell(source: str) -> dict[str, object]:
     return {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None}
+
+
+def test_a_number_that_python_would_not_print_is_a_cell_like_any_other() -> None:
+    cells = (Cell(0, f"X = 0x{'f' * 4_000}", assigns=("X",)), Cell(1, "a = 1", exercises=("one",)))
+    assert [each.number for each in build_job(Program(cells), ASSIGNMENT, LESSON, ("X = 1",)).cells] == [0, 1]

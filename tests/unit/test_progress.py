@@ -87,16 +87,17 @@ REPLIES = st.one_of(
     st.builds(wire.Began, st.just(0), CELLS),
     st.builds(wire.Ended, st.just(0), CELLS, st.just("ok")),
     st.builds(wire.Ran, st.just(0), st.lists(CELLS, max_size=3).map(tuple)),
+    st.just(wire.Ran(0, ())),
     st.builds(wire.Answered, st.just(0), st.integers(-1, 3), st.just(wire.Absent())),
 )
 
 
-@given(st.lists(REPLIES, max_size=60))
+@given(st.lists(REPLIES, min_size=30, max_size=60))
 def test_whatever_is_told_time_is_given_twice_for_a_cell_at_most(replies: list[wire.Reply]) -> None:
     progress, watch = open_progress()
     given = []
     watch.progress = lambda: given.append(1)  # type: ignore[method-assign]
-    for reply in replies:
+    for reply in (wire.Began(0, 0), *replies):
         with contextlib.suppress(wire.WireError):
             progress.take(reply, watch)
     assert len(given) <= 2 * len(PROGRAM.cells)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.intake.reach import find_assigned, find_used
+from autograder.intake.reach import find_assigned, find_bound, find_used
 
 KNOWN = set("X W x a b Q K Wq hs B d".split())
 HARMLESS = {
@@ -135,3 +135,29 @@ def test_what_is_proved_harmless_changes_no_array_and_no_other_name(source: str)
     assert vars(np) == module
     assert before["a"] == [1]
     assert list(before["it"]) == [1, 2]
+
+
+BINDS = {
+    "import numpy as np\nx = 1": {"x"},
+    "def f(a):\n    global g\n    g = a": {"f", "g"},
+    "from os import path as p, sep\nimport os.path": {"p", "sep", "os"},
+    "for i, (j, *k) in x: pass\nwith a as b: pass\ntry: pass\nexcept E as e: pass": {"i", "j", "k", "b", "e"},
+    "match a:\n    case [b, *c]: pass\n    case {'d': d, **r}: pass": {"b", "c", "d", "r"},
+    "(w := 1)\nclass A: y = 2\ndel z": {"w", "A", "y", "z"},
+}
+
+
+@pytest.mark.parametrize("source", BINDS)
+def test_what_a_cell_may_bind_is_found_at_any_depth(source: str) -> None:
+    assert find_bound(source) == BINDS[source]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def print(*a): log.append(a)", "from numpy import *", "from numpy import sum", "import jax.numpy as np",
+        "np = X", "for max in X: pass", "try: pass\nexcept E as abs: pass", "a = (",
+    ],
+)  # fmt: skip
+def test_a_cell_that_binds_what_proofs_stand_on_is_known_to(source: str) -> None:
+    assert find_bound(source) is None

@@ -8,7 +8,7 @@ import pytest
 from autograder.records import Ending
 from autograder.sandbox import watch
 from autograder.sandbox.clone import Clone
-from autograder.sandbox.processes import Usage
+from autograder.sandbox.processes import Shared, Usage
 from autograder.sandbox.watch import Budget, Watch
 
 from ..fuzz.fuzz_wire import open_progress
@@ -48,3 +48,19 @@ def test_what_is_left_of_the_time_is_in_no_message(monkeypatch, spent) -> None:
     os.close(pidfd)
     ((_, text),) = texts
     assert f"limit {spent}_seconds" in text
+
+
+def test_mappings_of_processes_that_are_gone_are_in_nobodys_way(monkeypatch) -> None:
+    """Another exercise runs by then."""
+    running = [20, 20, 1]
+    monkeypatch.setattr(watch, "measure_tree", lambda _: Usage(0.0, 2**20, running.pop(0), 1))
+    monkeypatch.setattr(watch, "measure_mappings", lambda *_: 2**31)
+    monkeypatch.setattr(watch, "measure_shared", lambda *_: Shared(2**20, 1, 0))
+    pidfd = os.pidfd_open(os.getpid())
+    watched = Watch(Clone(-1, -1, -1, pidfd), Budget(60.0, 60.0, 60.0, 60.0), 2**30)
+    seen = []
+    for _ in tuple(running):
+        time.sleep(0.03)
+        seen.append(watched.check())
+    os.close(pidfd)
+    assert [each and each[0] for each in seen] == [Ending.OUT_OF_MEMORY, Ending.OUT_OF_MEMORY, None]
