@@ -109,7 +109,7 @@ def count_workers(bench: Bench, plan: Plan) -> str:
 
 def regrade(bench: Bench, plan: Plan) -> str:
     """Stored answers marked again."""
-    return report.build_regrade(list(measure_regrade(bench, plan.regrade)))
+    return report.build_regrade(list(measure_regrade(bench, plan.regrade, plan.repeats)))
 
 
 def loop(bench: Bench, plan: Plan) -> str:

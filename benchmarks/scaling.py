@@ -63,8 +63,7 @@ def measure_loops(bench: Bench, size: int, loops: int, repeats: int) -> tuple[Co
     """A class in which nobody loops forever, and the same with so many who do; the run of median wall time of each."""
 
     def run(loops: int) -> Cost:
-        costs = sorted((bench.grade(size, loops=loops) for _ in range(repeats)), key=lambda each: each.wall_seconds)
-        return costs[repeats // 2]
+        return find_median([bench.grade(size, loops=loops) for _ in range(repeats)])
 
     return run(0), run(loops)
 
@@ -78,10 +77,20 @@ class Regrade(msgspec.Struct, frozen=True):
     regraded: Cost
 
 
-def measure_regrade(bench: Bench, sizes: Sequence[int]) -> Iterator[Regrade]:
-    """Classes graded, the same command once more, and stored answers marked again."""
+def measure_regrade(bench: Bench, sizes: Sequence[int], repeats: int) -> Iterator[Regrade]:
+    """Classes graded, the same command once more, and stored answers marked again; the median of each in turns."""
     for size in sizes:
-        course, submitted = bench.make_course(), bench.make_class(size)
-        graded = grade_class(course, bench.assignment, submitted)
-        unchanged = grade_class(course, bench.assignment, submitted)
-        yield Regrade(size, graded, unchanged, regrade_class(course, bench.assignment))
+        rounds = [_measure_round(bench, size) for _ in range(repeats)]
+        yield Regrade(size, *(find_median(costs) for costs in zip(*rounds, strict=True)))
+
+
+def _measure_round(bench: Bench, size: int) -> tuple[Cost, Cost, Cost]:
+    course, submitted = bench.make_course(), bench.make_class(size)
+    graded = grade_class(course, bench.assignment, submitted)
+    unchanged = grade_class(course, bench.assignment, submitted)
+    return graded, unchanged, regrade_class(course, bench.assignment)
+
+
+def find_median(costs: Sequence[Cost]) -> Cost:
+    """The cost of median wall time."""
+    return sorted(costs, key=lambda each: each.wall_seconds)[len(costs) // 2]

@@ -9,7 +9,7 @@ import ast
 import bisect
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -89,15 +89,21 @@ def _neutralise_line(line: str) -> str:
     return line
 
 
-def find_markers(source: str) -> list[tuple[int, int]]:
+def find_markers(source: str) -> tuple[tuple[int, int], ...]:
     """Line (from 0) and number of every marker line such as `# EXERCISE 2: ...`.
 
     Case and spaces are free. A comment further down that merely mentions an exercise
     (`# exercise 1 gave K_shared`) is no marker: there the number must end the line or be followed by `:` or the like.
     """
+    if len(source) <= _MAX_CACHED_CHARS:
+        return _find_markers_cached(source)
+    return _find_markers(source)
+
+
+def _find_markers(source: str) -> tuple[tuple[int, int], ...]:
     found: list[tuple[int, int]] = []
     if "EXERCISE" not in source.upper():
-        return found
+        return ()
     first = len(source) - len(source.lstrip())
     line, counted = 0, 0
     for match in _MARKER.finditer(source):
@@ -105,10 +111,13 @@ def find_markers(source: str) -> list[tuple[int, int]]:
         rest = match[3].strip()
         if match[1].isupper() or not rest or rest[0] in _AFTER_NUMBER or match.start() <= first:
             found.append((line, int(match[2])))
-    return found
+    return tuple(found)
 
 
-def split_source(source: str, markers: list[tuple[int, int]], parse: bool = True) -> list[tuple[str, list[int]]]:
+_find_markers_cached = functools.lru_cache(maxsize=1024)(_find_markers)
+
+
+def split_source(source: str, markers: Sequence[tuple[int, int]], parse: bool = True) -> list[tuple[str, list[int]]]:
     """Cut a cell where its marker lines begin another exercise; each part comes with the numbers it carries.
 
     Text before the first marker belongs to the first part. A marker within a statement (in a function, in a

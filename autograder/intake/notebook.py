@@ -235,7 +235,7 @@ def _split_cells(cells: list[_RawCell], assignment: Assignment, notes: list[str]
         released = not cell.nbgrader.get("solution")
         check = code and released and bool(cell.nbgrader.get("grade"))
         start = released and bool(cell.nbgrader.get("locked")) and grade_id in starts
-        markers = [] if check or start else find_markers(cell.source)
+        markers = () if check or start else find_markers(cell.source)
         known = [(line, number) for line, number in markers if 1 <= number <= count]
         if code and len(known) < len(markers):
             unknown.update((number, None) for _, number in markers if not 1 <= number <= count)

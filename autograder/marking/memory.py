@@ -5,9 +5,11 @@ fixtures depends on the answers that it reads and on nothing else; what is said 
 of its exercise and on how its cells ended.
 """
 
+import functools
 import hashlib
 import struct
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -104,10 +106,15 @@ def _digest(values: Iterable[object]) -> bytes:
     hashed = hashlib.blake2b(digest_size=16)
     for value in values:
         if isinstance(value, np.ndarray):
-            head, data = f"{value.dtype.str}{value.shape}".encode(), value.tobytes()
+            head, data = _build_head(value.dtype, value.shape), value.tobytes()
         elif isinstance(value, float):
             head, data = b"float", struct.pack("<d", value)
         else:
             head, data = type(value).__name__.encode(), repr(value).encode("utf-8", "surrogatepass")
         hashed.update(struct.pack("<QQ", len(head), len(data)) + head + data)
     return hashed.digest()
+
+
+@functools.lru_cache(maxsize=256)
+def _build_head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    return f"{dtype.str}{shape}".encode()
