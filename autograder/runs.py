@@ -129,7 +129,9 @@ class Runs:
             own = {place: run for place, run in slow.items() if exercise in self._program.cells[place[1]].exercises}
             if not own:
                 continue
-            if self.is_untouched(exercise):
+            # Without what others give it, it may well be endless, and only then.
+            used = self._find_used(exercise)
+            if self.is_untouched(exercise) or used is None or used & self._list_assigned_by_others(exercise):
                 return None
             # A part that is its own whatever others need, so that all is as if there had been no try.
             spent = self._spend(exercise, joint, build_budget(self._assignment), len(self._ids))
@@ -213,12 +215,9 @@ class Runs:
             cell.exercises == (exercise,) or (cell.check and not cell.exercises) for cell in cells[first : last + 1]
         ):
             return True
-        used: set[str] = set()
-        for number in own:
-            names = find_used(cells[number].source)
-            if names is None or cells[number].exercises != (exercise,):
-                return False
-            used |= names
+        used = self._find_used(exercise)
+        if used is None:
+            return False
         for cell in cells[: last + 1]:
             # A function of the lesson may look at more than the exercise that calls it.
             if not cell.exercises and not cell.check and cell.source in self._released:
@@ -228,6 +227,21 @@ class Runs:
                 used |= names
         return self._are_without_effect(own, used)
 
+    def _list_assigned_by_others(self, exercise: str) -> set[str]:
+        others = (cell for cell in self._program.cells if cell.exercises and exercise not in cell.exercises)
+        return {name for cell in others for name in cell.assigns}
+
+    def _find_used(self, exercise: str) -> set[str] | None:
+        """The names that an exercise's cells may look at; None where it may come to others, or shares a cell."""
+        used: set[str] = set()
+        for cell in self._program.cells:
+            if exercise in cell.exercises:
+                names = find_used(cell.source)
+                if names is None or cell.exercises != (exercise,):
+                    return None
+                used |= names
+        return used
+
     def _are_without_effect(self, own: Sequence[int], used: Collection[str]) -> bool:
         """Whether the cells above the last of an exercise's own leave these names, and all else, as in a run alone."""
         cells = self._program.cells
@@ -235,9 +249,11 @@ class Runs:
         lesson = self._inputs[0][1].keys()
         known = set(lesson)
         for number, cell in enumerate(cells[: own[-1] + 1]):
-            is_released = cell.source in self._released
-            if number not in own and not is_released:
-                assigned = find_assigned(cell.source, known) if cell.exercises else None
+            if number in own:
+                continue
+            if cell.source not in self._released:
+                # What stands below a cell of its own meets whatever that has made of NumPy or of the lesson's objects.
+                assigned = find_assigned(cell.source, known) if cell.exercises and number < own[0] else None
                 if assigned is None or not assigned.isdisjoint(used):
                     return False
                 known |= assigned
@@ -246,8 +262,7 @@ class Runs:
             # Between exercises a lesson's name that is assigned is kept in the joint run, and not always alone.
             if bound is None or (not cell.exercises and number >= first and lesson & set(cell.assigns)):
                 return False
-            # What another cell than a proved one binds may be anything.
-            known -= bound - lesson if is_released else bound
+            known -= bound - lesson
         return True
 
 

@@ -36,7 +36,7 @@ _DYNAMIC = set(
     "bmat breakpoint compile dir eval exec get_ipython getattr globals input locals open setattr vars who".split()
 )
 """What comes to names by their text."""
-_PACKAGES = {"numpy", "math", "matplotlib"}
+_PACKAGES = {"numpy", "math", "matplotlib", "random", "time"}
 
 
 def find_assigned(source: str, known: Collection[str]) -> frozenset[str] | None:

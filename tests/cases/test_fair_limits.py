@@ -261,6 +261,18 @@ def test_what_takes_long_and_ends_is_run_with_all_of_its_time_together_with_the_
     assert graded.runs[TOGETHER].cpu_seconds > least, "the try that was thrown away counts, too"
 
 
+def test_what_is_endless_only_without_the_help_of_another_exercise_is_no_endless_loop(bench) -> None:
+    """Exercise 2 tries again and again until a function of exercise 1, which takes its time, comes back."""
+    limit = bench.grader.assignment.limits.cell_cpu_seconds
+    slow = SLOW.format(seconds=0.4 * limit).replace("\n", "\n    ")
+    codes = {
+        "shared-key": f"{read_answer(bench, 'shared-key')}\ndef work():\n    {slow}\n",
+        "head-size": "while True:\n    try:\n        work()\n        break\n    except Exception:\n        pass\n"
+        + read_answer(bench, "head-size"),
+    }
+    bench.assert_full(bench.grade_codes(codes))
+
+
 def test_a_run_alone_that_the_first_try_had_no_time_for_is_made_again_with_what_is_left(bench) -> None:
     """On all input sets the cell needs more than the third that was its share then."""
     limits = bench.grader.assignment.limits

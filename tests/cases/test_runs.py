@@ -90,6 +90,12 @@ REBOUND = {
     "a function of its own": (
         "calls = []\ndef print(*text): calls.append(text)", "print('seen')", "n_params = len(calls)",
     ),
+    "a function of NumPy": (
+        "calls = []\nnp.sum = lambda *values: calls.append(values)", "seen = np.sum(X)", "n_params = len(calls)",
+    ),
+    "an object in a list of the lesson": (
+        "batches = iter([1])\nids[0] = batches", "seen = list(ids[0])", "n_params = len(list(batches))",
+    ),
 }  # fmt: skip
 
 
