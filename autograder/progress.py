@@ -121,7 +121,7 @@ def read_story(course: Course, name: str, store: Store, finals: Finals, roster: 
     person, label, sharers = _find_submission(student, [each for each in everything if each.current], finals, roster)
     if label is None:
         near = suggest_near(student, known)
-        raise UsageError(f"{student} has handed in nothing for {name}{near}; autograder status lists who is missing")
+        raise UsageError(f"there is nothing of {student} for {name}{near}; autograder status says who has handed in")
     own = sorted((each for each in everything if each.student == label), key=lambda each: each.recorded)
     stored = next(iter(store.latest_grades(name, label)), None)
     final = finals.compute(stored.grade, build_stored_entry(stored.submission), person, sharers) if stored else None

@@ -185,8 +185,8 @@ def regrade(
         _write_changes(output, tally, left_out, dry_run=dry_run)
         return
     print(
-        f"{'would be ' if dry_run else ''}marked again: {tally.work['marked']}, as they were: {tally.work['kept']}, "
-        f"changed: {tally.changed}, in {time.monotonic() - began:.1f} s"
+        f"{'would be ' if dry_run else ''}marked again: {tally.work['marked']}, had been marked like this before: "
+        f"{tally.work['kept']}, changed exercises: {tally.changed}, in {time.monotonic() - began:.1f} s"
     )
     _print_changes(tally)
     if tally.run_alone:

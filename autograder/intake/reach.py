@@ -36,6 +36,8 @@ _DYNAMIC = set(
     "bmat breakpoint compile dir eval exec get_ipython getattr globals input locals open setattr vars who".split()
 )
 """What comes to names by their text."""
+_LEFT_OVER = {"empty", "empty_like"}
+"""What shows the memory that others have let go of."""
 _PACKAGES = {"numpy", "math", "matplotlib", "random", "time"}
 
 
@@ -69,9 +71,12 @@ def find_used(source: str) -> frozenset[str] | None:
     if tree is None:
         return None
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and (node.attr.startswith("_") or node.attr in _DYNAMIC):
+        # Who catches an exception may do without the memory that others have taken.
+        if isinstance(node, ast.Try | ast.TryStar):
             return None
-        if isinstance(node, ast.alias) and node.name in _DYNAMIC:
+        if isinstance(node, ast.Attribute) and (node.attr.startswith("_") or node.attr in _DYNAMIC | _LEFT_OVER):
+            return None
+        if isinstance(node, ast.alias) and node.name in _DYNAMIC | _LEFT_OVER:
             return None
         if isinstance(node, ast.Import) and not {each.name.partition(".")[0] for each in node.names} <= _PACKAGES:
             return None

@@ -70,18 +70,31 @@ def list_binds(preload: Iterable[str]) -> tuple[list[Bind], list[str]]:
 
 
 def find_package_folders(modules: Iterable[str]) -> list[Path]:
-    """The folders that hold these modules' packages, without importing them."""
+    """The folders that hold these modules' packages, without importing them. `SandboxUnavailable` where one is not."""
     folders: dict[Path, None] = {}
     for module in modules:
-        top = module.partition(".")[0]
-        spec = importlib.util.find_spec(top)
-        if spec is None or spec.origin is None:
-            raise SandboxUnavailable(f"the package {top} is not installed; install it beside the autograder")
+        top, *inner = module.split(".")
+        spec = importlib.util.find_spec(top) if top.isidentifier() else None
+        if spec is None or spec.origin is None or not _is_inside(Path(spec.origin).parent, inner):
+            where = "" if module in STUDENT_PACKAGES else "course.toml, preload: "
+            raise SandboxUnavailable(
+                f"{where}the module {module} is not installed; install its package beside the autograder"
+                + (", or correct the name" if where else "")
+            )
         origin = Path(spec.origin).resolve()
         if origin.is_relative_to(Path(os.__file__).resolve().parent) and "site-packages" not in origin.parts:
             continue
         folders[origin.parent.parent if spec.submodule_search_locations else origin.parent] = None
     return list(folders)
+
+
+def _is_inside(package: Path, names: Sequence[str]) -> bool:
+    """Whether a package's folder holds a module of this name, as a file or as a folder."""
+    for name in names:
+        if not (package / name).is_dir() and not any(package.glob(f"{name}.*")):
+            return False
+        package /= name
+    return True
 
 
 class Sole(msgspec.Struct, frozen=True):

@@ -135,7 +135,7 @@ def _judge_preload(grader: Grader, item: _Preload) -> Finding:
     try:
         grader.sandbox.try_preload()
     except SandboxUnavailable as error:
-        return Finding("preload", False, str(error))
+        return Finding("preload", False, f"{', '.join(item.modules)}: {error}")
     return Finding("preload", True, f"{', '.join(item.modules)} can be imported in the sandbox")
 
 

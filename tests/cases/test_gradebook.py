@@ -173,11 +173,11 @@ def test_other_points_are_marked_without_a_sandbox_and_it_is_said_whose_marks_ch
     done = graded.call("regrade", path="/nowhere")
     assert done.returncode == 0, done.stderr
     assert planned.stdout.replace("would be ", "").split(", in ")[0] == done.stdout.split(", in ")[0]
-    assert "marked again: 3, as they were: 0, changed: 3" in done.stdout
+    assert "marked again: 3, had been marked like this before: 0, changed exercises: 3" in done.stdout
     assert "  ada: shared-key 4 of 5 -> 8 of 9\n" in done.stdout
     assert "  bob: shared-key 2 of 5 -> 4 of 9\n" in done.stdout
     again = graded.call("regrade", path="/nowhere")
-    assert "marked again: 0, as they were: 3, changed: 0" in again.stdout
+    assert "marked again: 0, had been marked like this before: 3, changed exercises: 0" in again.stdout
 
 
 def test_a_dry_run_stores_nothing(school: School) -> None:
@@ -235,7 +235,7 @@ def read_solution(school: School, exercise: str) -> str:
 def test_what_was_not_run_in_this_environment_is_left_out_and_told(graded: School) -> None:
     graded.edit("course.toml", "processes = 32", "processes = 20")
     done = graded.call("regrade")
-    assert "marked again: 0, as they were: 0" in done.stdout
+    assert "marked again: 0, had been marked like this before: 0" in done.stdout
     assert "3 submissions were not run in this environment and are left out" in done.stdout
 
 

@@ -75,6 +75,8 @@ CAN_DO_MORE = [
 ]
 LOOKS_EVERYWHERE = [
     "M = np.bmat('X W')",
+    "rows = np.empty((4, 4))",
+    "try:\n    table = np.ones((4000, 4000))\nexcept MemoryError:\n    table = 0",
     "from numpy import bmat as join",
     "globals()['X']",
     "eval('X')",
