@@ -1,6 +1,7 @@
 """Work on many submissions over local worker processes or a cluster; results come back as they are ready."""
 
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -214,6 +215,7 @@ def _find_grader(course: Course, assignment: str, eager: bool) -> Grader:
     if assignment not in _graders:
         grader = Grader(course, assignment, eager=eager).__enter__()
         _graders[assignment] = grader
+        gc.freeze()  # what is there by now stays, and need not be looked through again and again
         Finalize(grader, grader.__exit__, args=(None, None, None), exitpriority=10)
     return _graders[assignment]
 

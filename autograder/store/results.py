@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import astuple
 from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
 
 from autograder.records import Ending, ExerciseGrade, Grade, Mark
@@ -98,16 +99,30 @@ def _insert_parts(connection: Connection, graded: Sequence[tuple[int, Grade]]) -
         for number, grade in graded
         for position, exercise in enumerate(grade.exercises)
     ]
-    mark_rows = []
-    for number, grade in graded:
-        tests = [test for exercise in grade.exercises for test in exercise.tests]
-        for position, test in enumerate(tests):
-            row = {name: getattr(test, name) for name in Mark.__struct_fields__}
-            mark_rows.append({"grading": number, "position": position, **row})
     if exercise_rows:
         connection.execute(insert(exercise_results), exercise_rows)
-    if mark_rows:
-        connection.execute(insert(marks), mark_rows)
+    _insert_marks(connection, graded)
+
+
+def _insert_marks(connection: Connection, graded: Sequence[tuple[int, Grade]]) -> None:
+    """Most rows of all: so they are made as the driver takes them, which costs half of what SQLAlchemy's way does."""
+    fields = Mark.__struct_fields__
+    statement = insert(marks).compile(dialect=connection.dialect, column_keys=["grading", "position", *fields])
+    write = [marks.c[name].type.dialect_impl(connection.dialect).bind_processor(connection.dialect) for name in fields]
+    rows = [
+        (number, position, *(each(value) if each else value for each, value in zip(write, astuple(test), strict=True)))
+        for number, grade in graded
+        for position, test in enumerate(test for exercise in grade.exercises for test in exercise.tests)
+    ]
+    if not rows:
+        return
+    names = ("grading", "position", *fields)
+    if statement.positional:
+        assert statement.positiontup is not None
+        order = [names.index(name) for name in statement.positiontup]
+        connection.exec_driver_sql(statement.string, [tuple(row[at] for at in order) for row in rows])
+    else:
+        connection.exec_driver_sql(statement.string, [dict(zip(names, row, strict=True)) for row in rows])
 
 
 def find_standing(connection: Connection, assignment: str, sha256s: Iterable[str]) -> dict[str, tuple[str, str]]:
