@@ -1,7 +1,9 @@
 """The command line in one process: help, version, and how each kind of end becomes an exit status."""
 
 import re
+import subprocess
 import sys
+import textwrap
 from importlib import metadata
 from pathlib import Path
 
@@ -135,6 +137,27 @@ def test_a_run_that_is_stopped_from_the_keyboard_ends_with_130_and_no_traceback(
     status, out, err = call("validate")
     assert (status, out) == (130, "")
     assert "Traceback" not in err
+
+
+INTERRUPTED = {
+    "while a text is executed": "exec('raise KeyboardInterrupt')",
+    "while an object is cleaned up": """
+class Last:
+    def __del__(self):
+        raise KeyboardInterrupt
+Last()
+time.sleep(30)
+""",
+}
+
+
+@pytest.mark.parametrize("code", INTERRUPTED.values(), ids=INTERRUPTED)
+def test_an_interrupt_ends_the_command_with_130_wherever_it_comes(code: str, tmp_path: Path) -> None:
+    program = f"import time\nfrom autograder import cli\ndef app(**_):\n{textwrap.indent(code, '    ')}\n"
+    (tmp_path / "interrupted.py").write_text(program + "cli.app = app\ncli.main()\n")
+    command = [sys.executable, "-m", "interrupted"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "stopped\n")
 
 
 def test_a_fault_of_the_autograder_is_no_status_of_a_grade(call, monkeypatch) -> None:
