@@ -26,6 +26,8 @@ _MAPPING_SECONDS = 0.2
 """Between two looks at the mappings of many processes, at least."""
 _MAPPING_PART = 5
 """And so many times what the last look took."""
+_STOOD_SECONDS = 1.0
+"""Between two checks, without work of ours: the machine, or somebody, has stopped us, and most likely all else."""
 _DOUBTS = 3
 """Looks in a row that may seem too much while processes come and go."""
 SLACK = 1.05
@@ -69,6 +71,7 @@ class Watch:
         self._mappings = 0
         self._next_mappings = now
         self._is_spent = False
+        self._seen, self._worked = now, time.thread_time()
         self.cpu_seconds = 0.0
         self.progress()
 
@@ -96,6 +99,7 @@ class Watch:
         """The limit that is broken, if any."""
         now = time.monotonic()
         budget = self._budget
+        self._give_back(now)
         if now >= self._end:
             self.is_unsure = True
             return Ending.TIMEOUT, "the time of the whole submission was used up (limit wall_seconds)"
@@ -107,6 +111,16 @@ class Watch:
         # From now on, so that looking takes its turns even where it takes long.
         self._next_poll = time.monotonic() + _POLL_SECONDS
         return broken
+
+    def _give_back(self, now: float) -> None:
+        """Time in which everything stood still is no time of the submission's."""
+        worked = time.thread_time()
+        stood = now - self._seen - (worked - self._worked)
+        self._seen, self._worked = now, worked
+        if stood > _STOOD_SECONDS:
+            self._budget.wall += stood
+            self._end += stood
+            self._cell_end += stood
 
     def _look(self) -> tuple[Ending, str] | None:
         budget = self._budget

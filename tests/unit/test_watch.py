@@ -1,6 +1,8 @@
 """Whose fault it is that time ran out."""
 
 import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -31,6 +33,35 @@ def test_time_that_earlier_processes_have_used_up_is_no_fault_of_ours(monkeypatc
     progress.begin()
     progress.finish(ended, -9, out_of_time=watched.out_of_time)
     assert progress.steps, "nobody is blamed, and nothing is raised"
+
+
+STOPPED = """
+import os, subprocess, time
+from autograder.sandbox.clone import Clone
+from autograder.sandbox.watch import Budget, Watch
+budget = Budget(wall={wall}, cpu=60.0, cell_wall={cell_wall}, cell_cpu=60.0)
+began = time.monotonic()
+watched = Watch(Clone(-1, -1, -1, os.pidfd_open(os.getpid())), budget, None)
+subprocess.Popen(["sh", "-c", f"kill -STOP {{os.getpid()}}; sleep 2.5; kill -CONT {{os.getpid()}}"])
+while time.monotonic() < began + 2.5:
+    time.sleep(watched.wait_seconds())
+    ended = watched.check()
+print(ended, budget.wall > {wall} + 2)
+while ended is None:
+    time.sleep(watched.wait_seconds())
+    ended = watched.check()
+print(ended[1])
+"""
+
+
+@pytest.mark.parametrize(("limit", "cell_wall", "wall"), [("cell_wall", 1.5, 60), ("wall", 60, 1.5)])
+def test_time_in_which_all_stands_still_is_nobodys(limit: str, cell_wall: float, wall: float) -> None:
+    """As when a virtual machine is halted and goes on."""
+    program = STOPPED.format(cell_wall=cell_wall, wall=wall)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=20)
+    first, second = ended.stdout.splitlines()
+    assert first == "None True"
+    assert f"limit {limit}_seconds" in second
 
 
 @pytest.mark.parametrize("spent", ["wall", "cpu"])
