@@ -26,7 +26,7 @@ Work = Callable[[Grader, Item], Result]
 
 _IN_FLIGHT = 4
 """Handed out for each worker; more would only wait in memory."""
-_TOGETHER, _TOGETHER_SECONDS = 8, 0.2
+_TOGETHER, _TOGETHER_SECONDS = 16, 0.2
 """Small items that are handed out as one, since that costs as much as what is done for one of them; and how long."""
 
 _READY = 8

@@ -23,7 +23,7 @@ from autograder.grading import Grader, Order
 from autograder.intake.layouts import Source, find_submissions, read_submission
 from autograder.records import Grade, Submission
 from autograder.runs import TOGETHER
-from autograder.store.packing import pack_execution, unpack_execution
+from autograder.store.packing import pack_execution, unpack_bytes, unpack_execution
 from autograder.store.records import Received, Result, StoredSubmission
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _CHUNK = 200
 """Submissions that are looked up together."""
 _CHUNK_BYTES = 64 * 2**20
 """Of their files, which are all in memory then; one more may come on top."""
-_RUNS_TOGETHER = 16
+_RUNS_TOGETHER = 32
 _RUNS_BYTES = 64 * 2**20
 """Submissions whose stored runs are read together, to wait in memory for a worker; one more may come on top."""
 _SMALL_BYTES = 2**17
@@ -90,9 +90,13 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class _Task(msgspec.Struct, frozen=True):
-    """What a worker gets. Runs are packed, since most of them travel between processes."""
+    """What a worker gets. Runs are packed, since most of them travel between processes.
+
+    packed: the submission's bytes as the store has them, where it comes without; seldom needed.
+    """
 
     submission: Submission
+    packed: bytes
     runs: dict[str, bytes]
     may_run: bool
 
@@ -286,13 +290,13 @@ class Gradebook:
             runs = {} if force else self._store.find_executions(self._name, environment, keys)
             contents = self._store.find_contents(entry.key for entry, data in few if data is None)
             for entry, data in few:
-                stored, content = runs.pop(entry.key, {}), contents.get(entry.key) if data is None else data
-                if content is None:
+                if data is None and entry.key not in contents:
                     del self._waiting[entry.key]
                     continue
+                stored, packed = runs.pop(entry.key, {}), contents.get(entry.key, b"")
                 if TOGETHER in stored:
                     self._waiting[entry.key].work = Work.MARKED
-                yield _Task(Submission(entry.student, entry.path, content, entry.key), stored, may_run)
+                yield _Task(Submission(entry.student, entry.path, data or b"", entry.key), packed, stored, may_run)
 
     def _find(self, standing: Mapping[str, tuple[str, str]], look: Look) -> dict[str, Grade]:
         """Grades by digest, each under its own environment and marking."""
@@ -341,15 +345,32 @@ class Gradebook:
 def _work_on_task(grader: Grader, task: _Task) -> _Reply:
     """Runs in a worker."""
     try:
-        runs = {name: unpack_execution(data) for name, data in task.runs.items()}
+        order = _build_order(task)
     except StoreError as error:
-        if not task.may_run:
-            reason = str(error)
-            return _Reply(Grade("", "", task.submission.sha256, "ungraded", reason=reason), {}, (), settled=False)
-        runs = {}  # what is damaged is run again
-    graded = grader.grade_order(Order(task.submission, runs, task.may_run))
-    made = {name: (pack_execution(each), each.cpu_seconds) for name, each in graded.runs.items()}
+        reason = str(error)
+        return _Reply(Grade("", "", task.submission.sha256, "ungraded", reason=reason), {}, (), settled=False)
+    graded = grader.grade_order(order)
+    made = {
+        name: (pack_execution(each, graded.program if name == TOGETHER else None), each.cpu_seconds)
+        for name, each in graded.runs.items()
+    }
     return _Reply(graded.grade, made, graded.wanted, graded.settled)
+
+
+def _build_order(task: _Task) -> Order:
+    """`StoreError` where what is stored is damaged and nothing else is there to go by."""
+    try:
+        found = {name: unpack_execution(data) for name, data in task.runs.items()}
+    except StoreError:
+        if not task.may_run:
+            raise
+        found = {}  # what is damaged is run again
+    runs = {name: execution for name, (execution, _) in found.items()}
+    program = found[TOGETHER][1] if TOGETHER in found else None
+    submission = task.submission
+    if program is None and task.packed:
+        submission = msgspec.structs.replace(submission, data=unpack_bytes(task.packed))
+    return Order(submission, runs, task.may_run, program)
 
 
 def _build_kept(entry: Entry, grade: Grade, before: Grade | None) -> Done:
@@ -403,7 +424,9 @@ def _read(source: Source) -> Submission | str:
 
 
 def _is_small(task: _Task) -> bool:
-    return TOGETHER in task.runs and sum(map(len, (task.submission.data, *task.runs.values()))) < _SMALL_BYTES
+    return (
+        TOGETHER in task.runs and sum(map(len, (task.submission.data, task.packed, *task.runs.values()))) < _SMALL_BYTES
+    )
 
 
 def _cut(

@@ -24,17 +24,23 @@ from autograder.sandbox.session import Session
 
 
 class Order(msgspec.Struct, frozen=True):
-    """A submission to grade, with the runs of it that are stored (see `runs.Runs`)."""
+    """A submission to grade, with the runs of it that are stored (see `runs.Runs`).
+
+    program: what was run then, so that the submission's bytes need not be read again.
+    """
 
     submission: Submission
     runs: dict[str, Execution] = {}
     may_run: bool = True
+    program: Program | None = None
 
 
 class Graded(msgspec.Struct, frozen=True):
     """A grade, the runs that were made for it, and the exercises whose run alone was wanted and not allowed."""
 
     grade: Grade
+    program: Program | None = None
+    """What was run; None where the submission could not be read."""
     runs: dict[str, Execution] = {}
     wanted: tuple[str, ...] = ()
     settled: bool = True
@@ -136,7 +142,7 @@ class Grader:
         submission = order.submission
         blank = Grade(submission.student, submission.path, submission.sha256, "ungraded")
         try:
-            program = parse_program(submission.data, self.assignment)
+            program = order.program or parse_program(submission.data, self.assignment)
             try:
                 return self._grade_program(program, blank, order)
             except SandboxUnavailable:
@@ -194,7 +200,7 @@ class Grader:
             pending=sum(exercise.pending for exercise in exercises),
             exercises=exercises,
         )
-        return Graded(grade, runs.made, tuple(runs.wanted), settled=not self._lacks_known)
+        return Graded(grade, program, runs.made, tuple(runs.wanted), settled=not self._lacks_known)
 
     def load_known(self) -> tuple[KnownMistake, ...] | None:
         """The known mistakes of the assignment, from the first lost mark on; None when they cannot be had now."""

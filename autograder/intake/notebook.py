@@ -6,6 +6,7 @@ submission. Everything else about the file may be missing or wrong.
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -115,7 +116,11 @@ def _decode_text(data: bytes) -> tuple[str, list[str]]:
 
 def _parse_json(text: str) -> dict[str, Any]:
     try:
-        notebook = json.loads(text, strict=False, parse_int=_parse_int)
+        try:
+            notebook = msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeError):
+            # The quicker reader refuses some of what Jupyter and its relatives write, such as NaN.
+            notebook = json.loads(text, strict=False, parse_int=_parse_int)
     except json.JSONDecodeError as error:
         raise NotebookError(_explain_text(text, error)) from error
     except (RecursionError, MemoryError) as error:
@@ -224,7 +229,8 @@ def _split_cells(cells: list[_RawCell], assignment: Assignment, notes: list[str]
     count = len(assignment.exercises)
     ids = {exercise.id for exercise in assignment.exercises}
     starts = {f"{name}-start" for name in ids}
-    parsed = _choose_parsed(cells, ids)
+    found = [find_markers(cell.source) for cell in cells]
+    parsed = _choose_parsed(cells, ids, found)
     parts: list[_Part] = []
     unknown: dict[int, None] = {}
     for index, cell in enumerate(cells):
@@ -235,7 +241,7 @@ def _split_cells(cells: list[_RawCell], assignment: Assignment, notes: list[str]
         released = not cell.nbgrader.get("solution")
         check = code and released and bool(cell.nbgrader.get("grade"))
         start = released and bool(cell.nbgrader.get("locked")) and grade_id in starts
-        markers = () if check or start else find_markers(cell.source)
+        markers = () if check or start else found[index]
         known = [(line, number) for line, number in markers if 1 <= number <= count]
         if code and len(known) < len(markers):
             unknown.update((number, None) for _, number in markers if not 1 <= number <= count)
@@ -256,12 +262,12 @@ def _split_cells(cells: list[_RawCell], assignment: Assignment, notes: list[str]
     return parts
 
 
-def _choose_parsed(cells: list[_RawCell], ids: set[str]) -> set[int]:
+def _choose_parsed(cells: list[_RawCell], ids: set[str], markers: Sequence[tuple[tuple[int, int], ...]]) -> set[int]:
     """Cells that are read as Python, and not line by line; neither many cells nor a long one are at the cost of others.
 
     Those that say their exercise come first, and short ones before long ones.
     """
-    carried = [{number for _, number in find_markers(cell.source)} for cell in cells]
+    carried = [{number for _, number in own} if own else () for own in markers]
     named = [isinstance(name := cell.nbgrader.get("grade_id"), str) and name in ids for cell in cells]
 
     def rank(index: int) -> tuple[bool, bool, int]:

@@ -8,7 +8,7 @@ of its exercise and on how its cells ended.
 import functools
 import hashlib
 import struct
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,11 @@ class Memory:
         self._marks: dict[_Key, Mark] = {}
         self._reads: dict[HiddenTest, set[tuple[str, ...]]] = {}
 
-    def open(self, execution: Execution, attempt: Attempt | None, *, with_known: bool) -> "Recollection":
+    def open(self, execution: Execution, attempt: Callable[[], Attempt] | None, *, with_known: bool) -> "Recollection":
         """Look at one execution.
 
-        attempt: None where lost marks are not explained. with_known: whether the known mistakes explain them, too.
+        attempt: gives the same at each call; None where lost marks are not explained.
+        with_known: whether the known mistakes explain them, too.
         """
         return Recollection(self, _digest_answers(execution), attempt, with_known=with_known)
 
@@ -58,7 +59,14 @@ class Memory:
 class Recollection:
     """What is remembered of one execution's answers."""
 
-    def __init__(self, memory: Memory, digests: dict[str, bytes], attempt: Attempt | None, *, with_known: bool) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        digests: dict[str, bytes],
+        attempt: Callable[[], Attempt] | None,
+        *,
+        with_known: bool,
+    ) -> None:
         self._memory = memory
         self._digests = digests
         self._attempt = attempt
@@ -79,14 +87,15 @@ class Recollection:
         if mark.outcome == "passed":
             self._memory.keep(test, read, self._digests, "passed", mark)
             return
-        also = self._attempt.answers[test.exercise] if self._attempt is not None else ()
+        also = self._attempt().answers[test.exercise] if self._attempt is not None else ()
         self._memory.keep(test, {*read, *also}, self._digests, self._build_context(test), mark)
 
     def _build_context(self, test: HiddenTest) -> Hashable:
         if self._attempt is None:
             return "unexplained"
         if test.exercise not in self._contexts:
-            facts = self._attempt.errors, self._attempt.assigned, self._attempt.failures
+            attempt = self._attempt()
+            facts = attempt.errors, attempt.assigned, attempt.failures
             # A digest: students choose how long the texts are.
             self._contexts[test.exercise] = _digest(tuple(each[test.exercise]) for each in facts)
         return self._with_known, self._contexts[test.exercise]

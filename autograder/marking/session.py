@@ -3,13 +3,14 @@
 import functools
 import queue
 import threading
+from collections.abc import Callable
 from types import ModuleType, TracebackType
 from typing import Any, cast
 
 from autograder.course import Course
 from autograder.errors import CourseError
 from autograder.marking.cases import Channel, Job, Verdict, build_cases
-from autograder.marking.explain import HiddenTest, Known, build_attempt, build_mark
+from autograder.marking.explain import Attempt, HiddenTest, Known, build_attempt, build_mark
 from autograder.marking.memory import Memory
 from autograder.marking.reference import build_input_sets, load_reference
 from autograder.records import Execution, Mark, Program
@@ -57,7 +58,12 @@ class MarkingSession:
         if self._stuck:
             raise CourseError(self._stuck)
         asked = functools.cache(known) if known is not None else None
-        attempt = build_attempt(execution, program, self._course.assignment(self._name)) if program else None
+        attempt: Callable[[], Attempt] | None = None
+        if program is not None:
+            # Only what is lost is explained.
+            attempt = functools.cache(
+                functools.partial(build_attempt, execution, program, self._course.assignment(self._name))
+            )
         before = self._memory.open(execution, attempt, with_known=asked is not None)
         wanted = [number for number, test in enumerate(self.tests) if exercise in (None, test.exercise)]
         marks = {number: mark for number in wanted if (mark := before.recall(self.tests[number])) is not None}
@@ -67,7 +73,8 @@ class MarkingSession:
             self._channel.jobs.put(Job(cases, frozenset(missing)))
             for number, verdict in zip(missing, cast(list[Verdict], self._take(MARK_SECONDS)), strict=True):
                 test = self.tests[number]
-                marks[number] = build_mark(test, verdict, cases, attempt, asked)
+                wanting = None if verdict.passed or attempt is None else attempt()
+                marks[number] = build_mark(test, verdict, cases, wanting, asked)
                 # Without the known mistakes, which may be there the next time, a lost mark is explained worse.
                 if verdict.passed or asked is None or asked() is not None:
                     before.keep(test, verdict.read, marks[number])

@@ -86,7 +86,7 @@ class Store:
             )
 
     def find_contents(self, sha256s: Iterable[str]) -> dict[str, bytes]:
-        """The submitted bytes by SHA-256; what is not there is left out."""
+        """The submitted bytes by SHA-256, packed (`packing.unpack_bytes`); what is not there is left out."""
         with self._read() as connection:
             return submissions.find_contents(connection, sha256s)
 
@@ -131,7 +131,7 @@ class Store:
             return results.find_grades(connection, assignment, environment, marking, sha256s)
 
     def find_points(self, assignment: str, environment: str, marking: str, sha256s: Iterable[str]) -> dict[str, Grade]:
-        """As `find_grades`, without notes and what is said of each test: what it takes to see whether points change."""
+        """As `find_grades`, without notes and tests: what it takes to see whether points change."""
         with self._read() as connection:
             return results.find_points(connection, assignment, environment, marking, sha256s)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from autograder.errors import StoreError
 from autograder.guest.wire import WireError, WireValue
-from autograder.records import CellRun, Execution, Output, Pass
+from autograder.records import CellRun, Execution, Output, Pass, Program
 from autograder.sandbox.values import build_wire_value, read_value
 from autograder.store.texts import escape_text, restore_text
 
@@ -31,14 +31,15 @@ class _Execution(msgspec.Struct, frozen=True):
     evidence: tuple[CellRun, ...]
     notes: tuple[str, ...]
     cpu_seconds: float
+    program: Program | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(_Execution)
 
 
-def pack_execution(execution: Execution) -> bytes:
-    """An execution as compressed bytes; `unpack_execution` gives an equal one."""
+def pack_execution(execution: Execution, program: Program | None = None) -> bytes:
+    """An execution, and the program that was run, as compressed bytes; `unpack_execution` gives equal ones."""
     packed = _Execution(
         tuple(
             _Pass(each.seed, each.runs, {name: build_wire_value(value) for name, value in each.answers.items()})
@@ -48,6 +49,7 @@ def pack_execution(execution: Execution) -> bytes:
         execution.evidence,
         execution.notes,
         execution.cpu_seconds,
+        program,
     )
     try:
         return _PLAIN + zlib.compress(_encoder.encode(packed), _LEVEL)
@@ -56,8 +58,8 @@ def pack_execution(execution: Execution) -> bytes:
         return _ESCAPED + zlib.compress(_encoder.encode(_change_texts(plain, escape_text)), _LEVEL)
 
 
-def unpack_execution(data: bytes) -> Execution:
-    """The execution that was packed. `StoreError` when the bytes are no packed execution."""
+def unpack_execution(data: bytes) -> tuple[Execution, Program | None]:
+    """The execution and the program that were packed. `StoreError` when the bytes are no packed execution."""
     try:
         body = zlib.decompress(data[1:])
         if data[:1] == _PLAIN:
@@ -73,7 +75,8 @@ def unpack_execution(data: bytes) -> Execution:
         )
     except (zlib.error, msgspec.MsgspecError, WireError, UnicodeError, RecursionError) as error:
         raise StoreError(f"a stored execution is damaged ({error}); grade with --force to run it again") from error
-    return Execution(passes, packed.outputs, packed.evidence, packed.notes, packed.cpu_seconds)
+    execution = Execution(passes, packed.outputs, packed.evidence, packed.notes, packed.cpu_seconds)
+    return execution, packed.program
 
 
 def pack_bytes(data: bytes) -> bytes:

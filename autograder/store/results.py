@@ -1,12 +1,13 @@
 """Executions, and gradings as rows for each test. A `Grade` is rebuilt from them, never kept."""
 
+import operator
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from msgspec.structs import astuple
-from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
+from sqlalchemy import Connection, Select, Table, delete, func, insert, select, tuple_, update
 
 from autograder.records import Ending, ExerciseGrade, Grade, Mark
 from autograder.store.records import Result, StoredGrade, StoredSubmission
@@ -15,8 +16,7 @@ from autograder.store.tables import environments, executions, exercise_results, 
 
 _KEYS = ("assignment", "sha256", "environment", "marking")
 _MARK = tuple(marks.c[name] for name in Mark.__struct_fields__)
-_POINTS = _MARK[: -len(Mark.__struct_defaults__)]
-"""Without the words, which have defaults."""
+_EXERCISES = select(exercise_results)
 
 
 def save_environment(connection: Connection, digest: str, description: Mapping[str, Any]) -> None:
@@ -109,18 +109,20 @@ def _insert_marks(connection: Connection, graded: Sequence[tuple[int, Grade]]) -
     fields = Mark.__struct_fields__
     statement = insert(marks).compile(dialect=connection.dialect, column_keys=["grading", "position", *fields])
     write = [marks.c[name].type.dialect_impl(connection.dialect).bind_processor(connection.dialect) for name in fields]
-    rows = [
-        (number, position, *(each(value) if each else value for each, value in zip(write, astuple(test), strict=True)))
-        for number, grade in graded
-        for position, test in enumerate(test for exercise in grade.exercises for test in exercise.tests)
-    ]
+    tests = [(number, [test for each in grade.exercises for test in each.tests]) for number, grade in graded]
+    # Most marks of a class are the same few.
+    written = {
+        test: tuple(each(value) if each else value for each, value in zip(write, astuple(test), strict=True))
+        for test in {test for _, own in tests for test in own}
+    }
+    rows = [(number, position, *written[test]) for number, own in tests for position, test in enumerate(own)]
     if not rows:
         return
     names = ("grading", "position", *fields)
     if statement.positional:
         assert statement.positiontup is not None
-        order = [names.index(name) for name in statement.positiontup]
-        connection.exec_driver_sql(statement.string, [tuple(row[at] for at in order) for row in rows])
+        take = operator.itemgetter(*(names.index(name) for name in statement.positiontup))
+        connection.exec_driver_sql(statement.string, list(map(take, rows)))
     else:
         connection.exec_driver_sql(statement.string, [dict(zip(names, row, strict=True)) for row in rows])
 
@@ -212,13 +214,13 @@ def find_grades(
 def find_points(
     connection: Connection, assignment: str, environment: str, marking: str, sha256s: Iterable[str]
 ) -> dict[str, Grade]:
-    """As `find_grades`, without notes and without what is said of each test, which is most of what is stored."""
+    """As `find_grades`, without notes and without the tests, which are most of what is stored."""
     found: dict[str, Grade] = {}
     columns = (gradings.c.id, gradings.c.sha256, gradings.c.status, gradings.c.reason)
     for chunk in cut_chunks(sha256s):
         query = _where(select(*columns), assignment, environment, marking).where(gradings.c.sha256.in_(chunk))
         rows = connection.execute(query).all()
-        parts = load_exercises(connection, [row.id for row in rows], points_only=True)
+        parts = _load_points(connection, [row.id for row in rows])
         for number, sha256, status, reason in rows:
             found[sha256] = build_grade("", "", sha256, status, reason, (), parts[number])
     return found
@@ -262,37 +264,50 @@ def list_latest(connection: Connection, assignment: str, student: str | None, *,
     return sorted(found, key=lambda each: each.submission.student)
 
 
-def load_exercises(
-    connection: Connection, numbers: Sequence[int], *, points_only: bool = False
-) -> dict[int, list[ExerciseGrade]]:
-    """The exercises of gradings, by the gradings' numbers; with `points_only` without what is said of each test."""
+def load_exercises(connection: Connection, numbers: Sequence[int]) -> dict[int, list[ExerciseGrade]]:
+    """The exercises of gradings, by the gradings' numbers."""
     found: dict[int, list[ExerciseGrade]] = defaultdict(list)
-    columns = _POINTS if points_only else _MARK
     for chunk in cut_chunks(numbers):
         tests: dict[tuple[int, str], list[Mark]] = defaultdict(list)
-        query = select(marks.c.grading, *columns).where(marks.c.grading.in_(chunk))
-        for number, *row in connection.execute(query.order_by(marks.c.grading, marks.c.position)):
+        for number, *row in connection.execute(_order(select(marks.c.grading, *_MARK), marks, chunk)):
             mark = Mark(*row)
             tests[number, mark.exercise].append(mark)
-        rows = connection.execute(
-            select(exercise_results)
-            .where(exercise_results.c.grading.in_(chunk))
-            .order_by(exercise_results.c.grading, exercise_results.c.position)
-        )
-        for number, _, exercise, status, written in rows:
-            found[number].append(_build_exercise(exercise, Ending(status), written, tests[number, exercise]))
+        for number, _, name, status, written in connection.execute(_order(_EXERCISES, exercise_results, chunk)):
+            own = tests[number, name]
+            points = [(test.score, test.max_score) for test in own]
+            found[number].append(_build_exercise(name, status, written, points, tuple(own)))
     return found
 
 
-def _build_exercise(name: str, status: Ending, written: float, tests: Sequence[Mark]) -> ExerciseGrade:
-    """As `marking.score.total_exercises` adds up."""
+def _load_points(connection: Connection, numbers: Sequence[int]) -> dict[int, list[ExerciseGrade]]:
+    """As `load_exercises`, without the tests."""
+    found: dict[int, list[ExerciseGrade]] = defaultdict(list)
+    columns = (marks.c.grading, marks.c.exercise, marks.c.score, marks.c.max_score)
+    for chunk in cut_chunks(numbers):
+        points: dict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
+        for number, name, score, max_score in connection.execute(_order(select(*columns), marks, chunk)):
+            points[number, name].append((score, max_score))
+        for number, _, name, status, written in connection.execute(_order(_EXERCISES, exercise_results, chunk)):
+            found[number].append(_build_exercise(name, status, written, points[number, name], ()))
+    return found
+
+
+def _order(query: Select[Any], table: Table, numbers: Sequence[int]) -> Select[Any]:
+    """The rows of a table that belong to some gradings, in their order."""
+    return query.where(table.c.grading.in_(numbers)).order_by(table.c.grading, table.c.position)
+
+
+def _build_exercise(
+    name: str, status: str, written: float, points: Sequence[tuple[float, float]], tests: tuple[Mark, ...]
+) -> ExerciseGrade:
+    """As `marking.score.total_exercises` adds up, also to the last bit."""
     return ExerciseGrade(
         id=name,
-        status=status,
-        score=sum(test.score for test in tests),
-        max_score=sum(test.max_score for test in tests) + written,
+        status=Ending(status),
+        score=sum(score for score, _ in points),
+        max_score=sum(max_score for _, max_score in points) + written,
         pending=written,
-        tests=tuple(tests),
+        tests=tests,
     )
 
 

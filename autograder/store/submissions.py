@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Table, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from autograder.store.packing import pack_bytes, unpack_bytes
+from autograder.store.packing import pack_bytes
 from autograder.store.records import Received, StoredSubmission
 from autograder.store.tables import contents, submissions
 
@@ -97,11 +97,11 @@ def list_submissions(
 
 
 def find_contents(connection: Connection, sha256s: Iterable[str]) -> dict[str, bytes]:
-    """The submitted bytes by their SHA-256; what is not there or was erased is left out."""
+    """The submitted bytes by their SHA-256, packed; what is not there or was erased is left out."""
     found: dict[str, bytes] = {}
     for chunk in cut_chunks(sha256s):
         query = select(contents).where(contents.c.sha256.in_(chunk), contents.c.data.is_not(None))
-        found |= {sha256: unpack_bytes(data) for sha256, data in connection.execute(query)}
+        found |= {row.sha256: row.data for row in connection.execute(query)}
     return found
 
 

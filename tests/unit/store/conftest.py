@@ -7,13 +7,14 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from autograder.store.database import Store, open_store
+from autograder.store.packing import unpack_bytes
 
 START_SECONDS = 60
 
@@ -100,3 +101,8 @@ def place(new_place: Callable[[], str]) -> str:
 def store(place: str) -> Iterator[Store]:
     with open_store(place) as opened:
         yield opened
+
+
+def read_contents(store: Store, sha256s: Iterable[str]) -> dict[str, bytes]:
+    """The submitted bytes that are stored, by SHA-256."""
+    return {sha256: unpack_bytes(data) for sha256, data in store.find_contents(sha256s).items()}

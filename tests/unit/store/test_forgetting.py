@@ -13,6 +13,8 @@ from autograder.records import Decision, Ending, ExerciseGrade, Grade, Mark
 from autograder.store.database import Store, open_store
 from autograder.store.records import Forgotten, Received, Result
 
+from .conftest import read_contents
+
 WHEN = datetime(2026, 5, 1, tzinfo=UTC)
 NAME = "Ada-Lovelace"
 SHARED = "shared"
@@ -59,7 +61,7 @@ def test_nothing_of_the_person_is_found_any_more(filled: Store) -> None:
     filled.forget(NAME)
     assert filled.list_submissions("qkv", NAME, current_only=False) == []
     assert filled.list_decisions("qkv", NAME) == []
-    assert filled.find_contents(["own"]) == {}
+    assert read_contents(filled, ["own"]) == {}
     assert filled.find_executions("qkv", "e", ["own"]) == {}
     assert filled.find_grades("qkv", "e", "m", ["own"]) == {}
     everything = [
@@ -74,7 +76,7 @@ def test_others_who_handed_in_the_same_bytes_lose_nothing(filled: Store) -> None
     before = filled.latest_grades("qkv", "bob")
     filled.forget(NAME)
     assert filled.latest_grades("qkv") == filled.latest_grades("qkv", "bob") == before
-    assert filled.find_contents([SHARED]) == {SHARED: b"shared"}
+    assert read_contents(filled, [SHARED]) == {SHARED: b"shared"}
     assert filled.find_executions("qkv", "e", [SHARED]) == {SHARED: {"": b"x", "one": b"x"}}
     assert [each.why for each in filled.list_decisions("qkv", "bob")] == ["fine"]
 
@@ -93,14 +95,14 @@ def test_points_stay_for_the_statistics_without_words(filled: Store) -> None:
 def test_last_of_those_who_share_bytes_takes_them_along(filled: Store) -> None:
     filled.forget(NAME)
     assert filled.forget("bob") == Forgotten(submissions=1, contents=1, executions=2, decisions=1)
-    assert filled.find_contents([SHARED]) == {}
+    assert read_contents(filled, [SHARED]) == {}
     assert len(filled.latest_grades("qkv", forgotten=True)) == 2
 
 
 def test_erased_student_can_hand_in_again(filled: Store) -> None:
     filled.forget(NAME)
     filled.save_submissions([Received("qkv", NAME, "own", b"again", "p")])
-    assert filled.find_contents(["own"]) == {"own": b"again"}
+    assert read_contents(filled, ["own"]) == {"own": b"again"}
     assert [each.sha256 for each in filled.list_submissions("qkv", NAME)] == ["own"]
 
 

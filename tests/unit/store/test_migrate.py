@@ -19,6 +19,8 @@ from autograder.store.engine import begin_write, build_url, create_engine
 from autograder.store.migrate import _MIGRATIONS, upgrade
 from autograder.store.tables import VERSIONS, metadata
 
+from .conftest import read_contents
+
 FIRST = Path(__file__).parent / "first_version.sql"
 """A SQLite store as the first version of the schema made it, with a row in each table."""
 
@@ -59,7 +61,7 @@ def test_store_of_the_first_version_opens_with_all_that_is_in_it(tmp_path: Path)
         assert (latest.submission.student, latest.grade.score, latest.grade.max_score) == ("ada", 1.5, 4.0)
         assert latest.submission.received == datetime(2026, 5, 1, 10, tzinfo=UTC)
         assert [test.outcome for test in latest.grade.exercises[0].tests] == ["passed", "failed"]
-        assert store.find_contents(["aa"]) == {"aa": b"bytes"}
+        assert read_contents(store, ["aa"]) == {"aa": b"bytes"}
         assert store.find_executions("qkv", "e", ["aa"]) == {"aa": {"": b"packed"}}
         assert [each.points for each in store.list_decisions("qkv")] == [2.0]
         assert (store.find_description("e"), store.find_description("m")) == ({"numpy": "2"}, {})

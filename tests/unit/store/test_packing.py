@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as arrays
 
 from autograder.errors import StoreError
 from autograder.guest import wire
-from autograder.records import CellRun, Ending, Execution, Missing, Opaque, Output, Pass, Value
+from autograder.records import Cell, CellRun, Ending, Execution, Missing, Opaque, Output, Pass, Program, Value
 from autograder.store.packing import pack_bytes, pack_execution, unpack_bytes, unpack_execution
 
 INT64 = st.integers(-(2**63), 2**64 - 1)
@@ -40,6 +40,9 @@ EXECUTIONS = st.builds(
     st.floats(0, 1e6),
 )
 
+CELLS = st.builds(Cell, INT64, TEXT, NOTES, NOTES, st.booleans())
+PROGRAMS = st.none() | st.builds(Program, st.lists(CELLS, max_size=3).map(tuple), NOTES)
+
 
 def describe(value: Value) -> tuple[Any, ...]:
     """A value with its kind and bits, so that NaN equals itself and True is not 1."""
@@ -57,9 +60,11 @@ def assert_same(found: Execution, wanted: Execution) -> None:
         }
 
 
-@given(EXECUTIONS)
-def test_execution_comes_back_as_it_went(execution: Execution) -> None:
-    assert_same(unpack_execution(pack_execution(execution)), execution)
+@given(EXECUTIONS, PROGRAMS)
+def test_execution_and_program_come_back_as_they_went(execution: Execution, program: Program | None) -> None:
+    found, run = unpack_execution(pack_execution(execution, program))
+    assert_same(found, execution)
+    assert run == program
 
 
 @pytest.mark.parametrize(
@@ -71,12 +76,12 @@ def test_execution_comes_back_as_it_went(execution: Execution) -> None:
 )
 def test_every_kind_of_answer_comes_back_as_it_went(value: Value) -> None:
     execution = Execution((Pass(42, (), {"K": value}),))
-    assert_same(unpack_execution(pack_execution(execution)), execution)
+    assert_same(unpack_execution(pack_execution(execution))[0], execution)
 
 
 def test_arrays_that_come_back_can_be_written_to() -> None:
     execution = Execution((Pass(42, (), {"K": np.arange(3.0)}),))
-    unpack_execution(pack_execution(execution)).passes[0].answers["K"][0] = 7
+    unpack_execution(pack_execution(execution))[0].passes[0].answers["K"][0] = 7
 
 
 @given(EXECUTIONS, st.integers(0, 10_000), st.binary(max_size=5))
@@ -84,7 +89,7 @@ def test_damaged_bytes_are_refused_or_give_an_execution(execution: Execution, pl
     data = pack_execution(execution)
     place %= len(data)
     try:
-        found = unpack_execution(data[:place] + other + data[place + len(other) + 1 :])
+        found, _ = unpack_execution(data[:place] + other + data[place + len(other) + 1 :])
     except StoreError:
         return
     assert isinstance(found, Execution)
@@ -94,7 +99,7 @@ def test_damaged_bytes_are_refused_or_give_an_execution(execution: Execution, pl
 def test_any_body_is_refused_or_gives_an_execution(body: bytes) -> None:
     for form in (b"\x01", b"\x02"):
         with suppress(StoreError):
-            assert isinstance(unpack_execution(form + zlib.compress(body)), Execution)
+            assert isinstance(unpack_execution(form + zlib.compress(body))[0], Execution)
 
 
 def test_form_of_a_newer_version_is_told_from_damage() -> None:
