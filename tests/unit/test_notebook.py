@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from autograder.course import Assignment, Exercise
 from autograder.errors import NotebookError
 from autograder.intake.names import MAX_PARSED_CHARS, find_markers, find_names, split_source
-from autograder.intake.notebook import MAX_CELLS, parse_program
+from autograder.intake.notebook import MAX_CELLS, _parse_json, parse_program
 from autograder.records import Program
 
 ASSIGNMENT = Assignment(
@@ -473,6 +473,19 @@ def check_total(data: bytes) -> None:
         assert "\r" not in cell.source
         cell.source.encode()
     assert time.process_time() - begin < 2
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+JSON = st.recursive(
+    SCALARS, lambda part: st.lists(part, max_size=3) | st.dictionaries(st.text(max_size=5), part, max_size=3)
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), JSON, max_size=4), st.booleans())
+def test_whichever_reader_takes_the_json_it_holds_the_same(notebook: dict[str, Any], is_ascii: bool) -> None:
+    """NaN, lone surrogates and control characters are beyond the quicker one."""
+    text = json.dumps(notebook, ensure_ascii=is_ascii)
+    assert repr(_parse_json(text)) == repr(json.loads(text))
 
 
 @PATIENT
