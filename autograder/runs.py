@@ -20,6 +20,13 @@ _QUICK, _QUICK_SECONDS = 1 / 8, 0.5
 _Place = tuple[int, int]
 """A pass, counted from 0 over the input sets, and a cell."""
 
+_PLAIN = {
+    "ArithmeticError", "AssertionError", "AttributeError", "AxisError", "FloatingPointError", "IndentationError",
+    "IndexError", "KeyError", "LinAlgError", "LookupError", "NameError", "NotImplementedError", "OverflowError",
+    "RecursionError", "SyntaxError", "TypeError", "UnboundLocalError", "ValueError", "ZeroDivisionError",
+}  # fmt: skip
+"""Exceptions that no lack of memory or of anything else that others have taken gives."""
+
 _DIED = (Ending.TIMEOUT, Ending.KILLED, Ending.EXITED, Ending.OUT_OF_MEMORY)
 
 
@@ -208,6 +215,12 @@ class Runs:
         if any(run.ending in _DIED for run in runs) or not all(mark.visible for mark in lost):
             return False
         cells = self._program.cells
+        if any(
+            run.ending is not Ending.OK and run.error not in _PLAIN
+            for run in runs
+            if exercise in cells[run.cell].exercises
+        ):
+            return False
         own = [number for number, cell in enumerate(cells) if exercise in cell.exercises]
         first = min((number for number, cell in enumerate(cells) if cell.exercises), default=0)
         last = max(own, default=-1)

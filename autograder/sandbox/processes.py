@@ -3,7 +3,7 @@
 import functools
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import msgspec
@@ -48,13 +48,16 @@ def _find_socket_bytes() -> int:
     return _SOCKET_BYTES
 
 
-def measure_mappings(root: int, enough: float) -> int:
+def measure_mappings(root: int, enough: float, is_over: Callable[[], bool] = lambda: False) -> int:
     """Bytes of the kernel's that the mappings of a tree take, which no process is charged for.
 
     enough: bytes after which the rest need not be looked at; 65,530 mappings, the most of a process, take 20 ms.
+    is_over: asked between two processes; nothing more is looked at once it is.
     """
     size = 0
     for pid in walk_tree(root):
+        if is_over():
+            break
         size += _read_mappings(f"/proc/{pid}/maps", enough - size) or _read_mappings_of_others(pid, enough - size)
         if size > enough:
             break
@@ -116,6 +119,25 @@ def measure_tree(root: int) -> Usage:
     return Usage(cpu, memory, count, threads)
 
 
+def measure_cpu(root: int) -> float:
+    """The CPU seconds of a process and all its descendants, with those of ended children."""
+    cpu = 0.0
+    for pid in walk_tree(root):
+        with suppress(OSError, ValueError, IndexError):
+            cpu += _read_stat(pid)[0]
+    return cpu
+
+
+def measure_delay(root: int) -> float:
+    """Seconds for which a process of a tree was ready to run and had no processor, the longest of them; 0 where the
+    kernel does not say."""
+    longest = 0
+    for pid in walk_tree(root):
+        with suppress(OSError, ValueError, IndexError):
+            longest = max(longest, int(_read(f"/proc/{pid}/schedstat").split()[1]))
+    return longest / 1e9
+
+
 class Shared(msgspec.Struct, frozen=True):
     """Memory of a whole tree where a page that several processes share counts once."""
 
@@ -131,11 +153,12 @@ class Shared(msgspec.Struct, frozen=True):
         return self.memory_bytes * (self.read + self.ended) // max(1, self.read)
 
 
-def measure_shared(root: int, enough: float = math.inf) -> Shared:
+def measure_shared(root: int, enough: float = math.inf, is_over: Callable[[], bool] = lambda: False) -> Shared:
     """Look closely at a process and all its descendants. Costs some milliseconds for each of them.
 
     A process that may not be looked at so closely counts as in `measure_tree`.
     enough: bytes after which the rest need not be looked at, so that the processes gain no time to take more.
+    is_over: asked between two processes; nothing more is looked at once it is.
     """
     seen: set[int] = set()
     memory = read = ended = 0
@@ -145,6 +168,8 @@ def measure_shared(root: int, enough: float = math.inf) -> Shared:
             break
         seen.update(fresh)
         for pid in fresh:
+            if is_over():
+                return Shared(memory, read, ended)
             part = _read_shared(pid)
             if part is None:
                 ended += 1

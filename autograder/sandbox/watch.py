@@ -9,6 +9,8 @@ from autograder.records import Ending
 from autograder.sandbox.clone import Clone
 from autograder.sandbox.processes import (
     Usage,
+    measure_cpu,
+    measure_delay,
     measure_mappings,
     measure_shared,
     measure_sockets,
@@ -28,6 +30,9 @@ _MAPPING_PART = 5
 """And so many times what the last look took."""
 _STOOD_SECONDS = 1.0
 """Between two checks, without work of ours: the machine, or somebody, has stopped us, and most likely all else."""
+_DELAY_SECONDS = 0.05
+"""Of waiting for a processor that is given back at once."""
+_LONG_LOOK_SECONDS = 0.1
 _DOUBTS = 3
 """Looks in a row that may seem too much while processes come and go."""
 SLACK = 1.05
@@ -72,6 +77,8 @@ class Watch:
         self._next_mappings = now
         self._is_spent = False
         self._seen, self._worked = now, time.thread_time()
+        self._delay = 0.0
+        self._looked = now
         self.cpu_seconds = 0.0
         self.progress()
 
@@ -100,6 +107,8 @@ class Watch:
         now = time.monotonic()
         budget = self._budget
         self._give_back(now)
+        if now >= min(self._end, self._cell_end):
+            self._give_back_delay()
         if now >= self._end:
             self.is_unsure = True
             return Ending.TIMEOUT, "the time of the whole submission was used up (limit wall_seconds)"
@@ -118,30 +127,56 @@ class Watch:
         stood = now - self._seen - (worked - self._worked)
         self._seen, self._worked = now, worked
         if stood > _STOOD_SECONDS:
-            self._budget.wall += stood
-            self._end += stood
-            self._cell_end += stood
+            self._extend(stood)
+
+    def _give_back_delay(self) -> None:
+        """Nor is time in which it would have run, had others not kept the processors busy: they may have meant to."""
+        if not self._find_pid():
+            return
+        delay = measure_delay(self._pid) - self._delay
+        if delay > _DELAY_SECONDS:
+            self._delay += delay
+            self._extend(delay)
+
+    def _extend(self, seconds: float) -> None:
+        self._budget.wall += seconds
+        self._end += seconds
+        self._cell_end += seconds
+
+    def _find_pid(self) -> bool:
+        """Whether there is still a process to be looked at."""
+        if self._pid < 0:
+            self._pid = read_pid(self._clone.pidfd)
+        return self._pid >= 0
 
     def _look(self) -> tuple[Ending, str] | None:
         budget = self._budget
-        if self._pid < 0:
-            self._pid = read_pid(self._clone.pidfd)
-            if self._pid < 0:
-                return None
+        if not self._find_pid():
+            return None
         usage = measure_tree(self._pid)
         self.is_unsure = self.is_unsure or usage.threads > self._clone.first
         cpu_seconds = usage.cpu_seconds - self._clone.cpu_before
         self.cpu_seconds = max(self.cpu_seconds, cpu_seconds)
         if self._fresh:
             self._fresh, self._cpu_base = False, cpu_seconds
-        if self._memory is not None and self._is_over(usage, SLACK * self._memory):
-            return tell_memory(self._memory)
         if cpu_seconds - self._cpu_base > budget.cell_cpu:
             return Ending.TIMEOUT, f"it used more than {budget.cell_cpu:g} s of processor time ({CELL_CPU})"
         if cpu_seconds > budget.cpu:
             self.is_unsure = self._is_spent = True
             return tell_cpu()
+        # Last, since it takes long where many processes keep the processors busy.
+        self._looked = time.monotonic()
+        if self._memory is not None and self._is_over(usage, SLACK * self._memory):
+            return tell_memory(self._memory)
         return None
+
+    def _is_cpu_over(self) -> bool:
+        """Whether a limit on processor time was broken while memory was looked at; then the next look comes first."""
+        if time.monotonic() < self._looked + _LONG_LOOK_SECONDS:
+            return False
+        self._looked = time.monotonic()
+        cpu_seconds = measure_cpu(self._pid) - self._clone.cpu_before
+        return cpu_seconds - self._cpu_base > self._budget.cell_cpu or cpu_seconds > self._budget.cpu
 
     def _is_over(self, usage: Usage, allowed: float) -> bool:
         """Whether the processes have more memory than that, beside what was there before they began."""
@@ -153,7 +188,7 @@ class Watch:
         if usage.memory_bytes - self._clone.first * before <= allowed:
             return False
         # So do the student's own children with the student: a second look, which is dear, counts such pages once.
-        look = measure_shared(self._pid, allowed + before)
+        look = measure_shared(self._pid, allowed + before, self._is_cpu_over)
         if not look.ended:
             self._doubts = 0
             return look.memory_bytes - before > allowed
@@ -166,7 +201,7 @@ class Watch:
         if usage.processes <= _MANY:
             self._mappings = 0
         elif (began := time.monotonic()) >= self._next_mappings:
-            self._mappings = measure_mappings(self._pid, allowed)
+            self._mappings = measure_mappings(self._pid, allowed, self._is_cpu_over)
             took = time.monotonic() - began
             self._next_mappings = time.monotonic() + max(_MAPPING_SECONDS, _MAPPING_PART * took)
         return self._mappings

@@ -350,6 +350,25 @@ def test_a_hidden_test_that_does_not_end_is_our_fault_and_stops_nobody_for_ever(
         assert "test_head_size.py::test_waits did not end within 2 s" in (grade.reason or "")
 
 
+STOPPED = """
+import os, queue, subprocess, threading, time
+from autograder.marking.session import take_within
+results = queue.SimpleQueue()
+def work():
+    for _ in range(30):
+        time.sleep(0.05)
+    results.put("done")
+threading.Thread(target=work).start()
+subprocess.Popen(["sh", "-c", f"sleep 0.3; kill -STOP {os.getpid()}; sleep 4; kill -CONT {os.getpid()}"])
+print(take_within(results, 3))
+"""
+
+
+def test_time_in_which_the_grader_is_stopped_is_no_time_of_a_hidden_tests() -> None:
+    ended = subprocess.run([sys.executable, "-c", STOPPED], capture_output=True, text=True, timeout=30, check=False)
+    assert ended.stdout == "done\n", ended.stderr
+
+
 def test_one_submission_leaves_nothing_for_the_next(bench) -> None:
     leave = (
         "import builtins, os\nopen('/tmp/left', 'w').write('x')\nnp.left = builtins.left = os.environ['left'] = 'x'\n"

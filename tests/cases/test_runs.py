@@ -56,6 +56,21 @@ def test_an_exercise_behind_one_that_may_have_reached_it_is_run_again_alone(benc
     assert list(grade(bench, codes).runs) == [TOGETHER, "head-size"]
 
 
+@pytest.mark.parametrize(
+    ("error", "runs"),
+    [
+        ("ValueError('shapes')", [TOGETHER]),
+        ("ImportError('_backend_agg.so: failed to map segment from shared object')", [TOGETHER, "head-size"]),
+        ("MemoryError()", [TOGETHER, "head-size"]),
+        ("RuntimeError('cannot start a new thread')", [TOGETHER, "head-size"]),
+        ("OSError(24, 'Too many open files')", [TOGETHER, "head-size"]),
+    ],
+)
+def test_what_may_come_from_a_lack_that_another_exercise_left_is_run_again_alone(bench, error, runs) -> None:
+    codes = {"shared-key": f"{read_first(bench)}\nbig = np.ones(10)", "head-size": f"raise {error}"}
+    assert list(grade(bench, codes).runs) == runs
+
+
 def test_what_a_function_of_the_lesson_looks_at_is_looked_at_by_whoever_may_call_it(bench) -> None:
     """`encode` reads `stoi`, which no exercise names."""
     right = bench.read_source("head-size").split("\n", 1)[1]

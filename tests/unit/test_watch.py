@@ -1,16 +1,18 @@
 """Whose fault it is that time ran out."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import pytest
 
 from autograder.records import Ending
 from autograder.sandbox import watch
 from autograder.sandbox.clone import Clone
-from autograder.sandbox.processes import Shared, Usage
+from autograder.sandbox.processes import Shared, Usage, measure_cpu, read_pid
 from autograder.sandbox.watch import Budget, Watch
 
 from ..fuzz.fuzz_wire import open_progress
@@ -22,6 +24,7 @@ def test_time_that_earlier_processes_have_used_up_is_no_fault_of_ours(monkeypatc
     budget = Budget(wall=60.0, cpu=60.0, cell_wall=60.0, cell_cpu=60.0)
     setattr(budget, spent, 0.001)
     monkeypatch.setattr(watch, "measure_tree", lambda _: Usage(0.01, 0, 1, 1))
+    monkeypatch.setattr(watch, "measure_delay", lambda _: 0.0)
     pidfd = os.pidfd_open(os.getpid())
     watched = Watch(Clone(-1, -1, -1, pidfd), budget, None)
     time.sleep(0.03)
@@ -64,10 +67,92 @@ def test_time_in_which_all_stands_still_is_nobodys(limit: str, cell_wall: float,
     assert f"limit {limit}_seconds" in second
 
 
+SPIN = "while True: pass"
+
+
+@pytest.mark.parametrize(("limit", "cell_wall", "wall"), [("cell_wall", 1.0, 60), ("wall", 60, 1.0)])
+def test_time_for_which_others_keep_all_processors_busy_is_nobodys(limit: str, cell_wall: float, wall: float) -> None:
+    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(4 * len(os.sched_getaffinity(0)))]
+    watched, pidfd = start_watched(SPIN, cell_wall, wall)
+    try:
+        text = wait_for_end(watched)
+        used = measure_cpu(read_pid(pidfd))
+    finally:
+        end_all(others, pidfd)
+    assert f"limit {limit}_seconds" in text
+    assert used > 0.6, "of a second; without it, a fifth"
+
+
+@pytest.mark.parametrize(("limit", "cell_wall", "wall"), [("cell_wall", 1.0, 60), ("wall", 60, 1.0)])
+def test_who_waits_of_its_own_will_gains_nothing_where_processors_are_busy(
+    limit: str, cell_wall: float, wall: float
+) -> None:
+    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(4 * len(os.sched_getaffinity(0)))]
+    watched, pidfd = start_watched("import time; time.sleep(60)", cell_wall, wall)
+    began = time.monotonic()
+    try:
+        text = wait_for_end(watched)
+    finally:
+        end_all(others, pidfd)
+    assert f"limit {limit}_seconds" in text
+    assert time.monotonic() - began < 10
+
+
+def start_watched(code: str, cell_wall: float, wall: float) -> tuple[Watch, int]:
+    child = subprocess.Popen([sys.executable, "-S", "-c", code])
+    pidfd = os.pidfd_open(child.pid)
+    return Watch(Clone(-1, -1, -1, pidfd), Budget(wall, 60.0, cell_wall, 60.0), None), pidfd
+
+
+def wait_for_end(watched: Watch) -> str:
+    ended = None
+    while ended is None:
+        time.sleep(watched.wait_seconds())
+        ended = watched.check()
+    return ended[1]
+
+
+def end_all(others: list[subprocess.Popen[bytes]], pidfd: int) -> None:
+    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    os.close(pidfd)
+    for other in others:
+        other.kill()
+        other.wait()
+
+
+@pytest.mark.parametrize("limit", ["cell_cpu", "cpu"])
+def test_a_limit_on_processor_time_waits_for_no_look_at_memory(monkeypatch, limit) -> None:
+    """Which takes seconds where many processes share much memory and keep the processors busy."""
+    seconds = iter([0.01, 0.02])
+    asked = []
+
+    def look(root: int, enough: float, is_over: Callable[[], bool]) -> Shared:
+        time.sleep(0.15)
+        asked.append(is_over())
+        return Shared(2**40, 1, 0) if not asked[-1] else Shared(0, 1, 0)
+
+    monkeypatch.setattr(watch, "measure_tree", lambda _: Usage(next(seconds, 9.0), 2**40, 31, 31))
+    monkeypatch.setattr(watch, "measure_mappings", lambda *_: 0)
+    monkeypatch.setattr(watch, "measure_shared", look)
+    monkeypatch.setattr(watch, "measure_cpu", lambda _: 9.0)
+    pidfd = os.pidfd_open(os.getpid())
+    budget = Budget(60.0, 60.0, 60.0, 60.0)
+    setattr(budget, limit, 5.0)
+    watched = Watch(Clone(-1, -1, -1, pidfd), budget, 2**30)
+    ended = []
+    for _ in range(3):
+        time.sleep(0.03)
+        ended.append(watched.check())
+    os.close(pidfd)
+    assert asked == [True, True], "the third look comes to the processor time first"
+    assert [each and each[0] for each in ended] == [None, None, Ending.TIMEOUT]
+
+
 @pytest.mark.parametrize("spent", ["wall", "cpu"])
 def test_what_is_left_of_the_time_is_in_no_message(monkeypatch, spent) -> None:
     """How much earlier processes have used, a student's code can choose by a hidden input set."""
     monkeypatch.setattr(watch, "measure_tree", lambda _: Usage(0.01, 0, 1, 1))
+    monkeypatch.setattr(watch, "measure_delay", lambda _: 0.0)
     pidfd = os.pidfd_open(os.getpid())
     texts = set()
     for left in (0.001, 0.002):
