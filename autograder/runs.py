@@ -8,6 +8,7 @@ from autograder.course import Assignment
 from autograder.intake.reach import find_assigned, find_bound, find_names_of_course, find_used
 from autograder.marking.reference import InputSet
 from autograder.records import CellRun, Ending, Execution, Mark, Program
+from autograder.sandbox.progress import Part
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import CELL_CPU, Budget, build_budget
 
@@ -44,9 +45,10 @@ class Tries(msgspec.Struct):
 
 
 class _Spent(msgspec.Struct, frozen=True):
-    """A run of an exercise alone, and the seconds that it took."""
+    """A run of an exercise alone, the cells that it left out, and the seconds that it took."""
 
     execution: Execution
+    skip: frozenset[int]
     wall: float
     cpu: float
 
@@ -84,6 +86,7 @@ class Runs:
         self._left = build_budget(assignment)
         self._ids = [each.id for each in assignment.exercises]
         self._tried: dict[str, _Spent] = {}
+        self._shown: Execution | None = None
         self._thrown_away = 0.0
         self.made: dict[str, Execution] = {}
         self.wanted: list[str] = []
@@ -96,8 +99,16 @@ class Runs:
             raise LookupError("no run of this submission is stored")
         execution = self._try_quickly()
         if execution is None:
-            execution = self._sandbox.execute(self._program, self._inputs, build_budget(self._assignment))
+            # A hidden input set was seen by now where there is something to be shown, and a clock can tell of it.
+            shown = self._shown
+            execution = self._sandbox.execute(
+                self._program, self._inputs, build_budget(self._assignment), evidence=shown is None
+            )
             execution = msgspec.structs.replace(execution, cpu_seconds=execution.cpu_seconds + self._thrown_away)
+            if shown is not None:
+                execution = msgspec.structs.replace(
+                    execution, outputs=shown.outputs, evidence=shown.evidence, late=True
+                )
         self.made[TOGETHER] = execution
         return execution
 
@@ -114,16 +125,43 @@ class Runs:
         budget.wall, budget.cpu = budget.wall / 2, budget.cpu / 2
         if budget.cell_cpu >= whole or self._tries.left <= 0:
             return None
-        joint = self._sandbox.execute(self._program, self._inputs, budget)
+        joint = self._sandbox.execute(self._program, self._inputs, budget, part=Part.WARY)
         slow = _list_slow(joint)
         if not slow and not _list_cells(joint.evidence):
             return joint
         endless = self._find_endless(slow, joint)
-        self._tries.note(paid=endless is not None)
-        if endless is None:
-            self._thrown_away += joint.cpu_seconds
-            return None
-        return _replace_runs(joint, endless)
+        is_paid = endless is not None
+        if endless is not None:
+            joint = _replace_runs(self._add_hidden(joint, budget), endless)
+            is_paid = {cell for _, cell in _list_slow(joint)} <= endless.keys()
+        self._tries.note(paid=is_paid)
+        if is_paid:
+            return joint
+        self._thrown_away += joint.cpu_seconds
+        self._shown = joint if len(joint.passes) > 1 else None
+        return None
+
+    def _add_hidden(
+        self, execution: Execution, budget: Budget, skip: Collection[int] = (), *, reset: bool = False
+    ) -> Execution:
+        """A run on the published input set only, with the others; without the cells that ran out of time there."""
+        if len(execution.passes) == len(self._inputs):
+            return execution
+        slow = [run for run in execution.passes[0].runs if run.ending is Ending.TIMEOUT]
+        left_out = {*skip, *(run.cell for run in slow)}
+        hidden = self._sandbox.execute(
+            self._program, self._inputs, budget, skip=left_out, evidence=False, reset=reset, part=Part.HIDDEN
+        )
+        passes = (
+            msgspec.structs.replace(each, runs=tuple(sorted((*each.runs, *slow), key=lambda run: run.cell)))
+            for each in hidden.passes
+        )
+        return msgspec.structs.replace(
+            execution,
+            passes=(*execution.passes, *passes),
+            notes=(*execution.notes, *hidden.notes),
+            cpu_seconds=execution.cpu_seconds + hidden.cpu_seconds,
+        )
 
     def _find_endless(self, slow: Mapping[_Place, CellRun], joint: Execution) -> dict[int, CellRun] | None:
         """How these cells end alone, with all of their time; None unless all are endless loops of an exercise."""
@@ -141,14 +179,20 @@ class Runs:
             if self.is_untouched(exercise) or used is None or used & self._list_assigned_by_others(exercise):
                 return None
             # A part that is its own whatever others need, so that all is as if there had been no try.
-            spent = self._spend(exercise, joint, build_budget(self._assignment), len(self._ids))
+            # Nothing hidden is seen before the notebook as submitted has been run, whose outputs people see.
+            part = Part.PUBLISHED if len(joint.passes) < len(self._inputs) else Part.ALL
+            spent = self._spend(exercise, joint, build_budget(self._assignment), len(self._ids), part)
             alone = _list_slow(spent.execution)
             # With more time it may end; or the machine may have stood still, but hardly in both runs.
             if any(run.unsure or _is_stopped(run, own.get(place)) for place, run in alone.items()):
                 self._thrown_away += spent.execution.cpu_seconds
                 return None
-            self._tried[exercise] = spent
-            if not own.keys() <= alone.keys():
+            is_endless = own.keys() <= alone.keys()
+            if is_endless or part is Part.ALL:
+                self._tried[exercise] = spent
+            else:
+                self._thrown_away += spent.execution.cpu_seconds
+            if not is_endless:
                 return None
             endless |= {cell: alone[number, cell] for number, cell in own}
         return endless
@@ -168,21 +212,27 @@ class Runs:
             return None
         parts = len(self._ids) - self._ids.index(exercise)
         spent = self._tried.get(exercise) or self._spend(exercise, joint, self._left, parts)
-        self._left.wall -= spent.wall
-        self._left.cpu -= spent.cpu
-        self.made[exercise] = spent.execution
-        return spent.execution
+        share = _cut(self._left, parts)
+        share.wall, share.cpu = share.wall - spent.wall, share.cpu - spent.cpu
+        wall, cpu = share.wall, share.cpu
+        execution = self._add_hidden(spent.execution, share, spent.skip, reset=True)
+        self.made[exercise] = msgspec.structs.replace(execution, late=True)
+        self._left.wall -= spent.wall + wall - share.wall
+        self._left.cpu -= spent.cpu + cpu - share.cpu
+        return self.made[exercise]
 
-    def _spend(self, exercise: str, joint: Execution, whole: Budget, parts: int) -> "_Spent":
+    def _spend(self, exercise: str, joint: Execution, whole: Budget, parts: int, part: Part = Part.ALL) -> _Spent:
         """Run an exercise without the others' cells, within its part of a budget."""
         cells = self._program.cells
         others = {number for number, cell in enumerate(cells) if cell.exercises and exercise not in cell.exercises}
         # A helper that hangs would hang again, on the time of this exercise.
         others |= {cell for cell in self._list_first(exercise, joint) if not cells[cell].exercises}
-        mine = msgspec.structs.replace(whole, wall=whole.wall / parts, cpu=whole.cpu / parts)
-        wall, cpu = mine.wall, mine.cpu
-        execution = self._sandbox.execute(self._program, self._inputs, mine, skip=others, evidence=False, reset=True)
-        return _Spent(execution, wall - mine.wall, cpu - mine.cpu)
+        share = _cut(whole, parts)
+        wall, cpu = share.wall, share.cpu
+        execution = self._sandbox.execute(
+            self._program, self._inputs, share, skip=others, evidence=False, reset=True, part=part
+        )
+        return _Spent(execution, frozenset(others), wall - share.wall, cpu - share.cpu)
 
     def _list_first(self, exercise: str, joint: Execution) -> set[int]:
         """Cells that ended their process before any other exercise had run there.
@@ -279,6 +329,11 @@ class Runs:
         return True
 
 
+def _cut(budget: Budget, parts: int) -> Budget:
+    """One of so many parts."""
+    return msgspec.structs.replace(budget, wall=budget.wall / parts, cpu=budget.cpu / parts)
+
+
 def _list_slow(execution: Execution) -> dict[_Place, CellRun]:
     """Cells that ran out of time, by pass and cell."""
     return {
@@ -302,7 +357,7 @@ def _replace_runs(execution: Execution, better: Mapping[int, CellRun]) -> Execut
     """The same with other words on how some cells ended that ran out of time."""
 
     def replace(runs: Sequence[CellRun]) -> tuple[CellRun, ...]:
-        return tuple(better[run.cell] if run.ending is Ending.TIMEOUT else run for run in runs)
+        return tuple(better.get(run.cell, run) if run.ending is Ending.TIMEOUT else run for run in runs)
 
     passes = tuple(msgspec.structs.replace(each, runs=replace(each.runs)) for each in execution.passes)
     return msgspec.structs.replace(execution, passes=passes, evidence=replace(execution.evidence))

@@ -58,7 +58,7 @@ def explain(
     differences: Sequence[Difference],
     *,
     passed_seeds: Sequence[int],
-    published_seed: int,
+    published_seed: int | None,
     errors: Sequence[CellRun] = (),
     assigned: Sequence[str] = (),
     declared: Sequence[str] = (),
@@ -68,6 +68,7 @@ def explain(
     differences: the answer that was refused, one for each input set that failed. Of several answers the first one
     that was refused on all of them is explained.
     passed_seeds: the input sets on which the test passed.
+    published_seed: None where no number of any input set may be shown.
     errors: how the exercise's cells ended, on any input set; their texts are never quoted.
     assigned: the names that the exercise's cells assign.
     declared: the names of all answers of the exercise.
@@ -100,7 +101,7 @@ def _choose_answer(differences: Sequence[Difference]) -> list[Difference]:
     return []
 
 
-def _explain_value(differences: Sequence[Difference], published_seed: int) -> tuple[Explanation, ...]:
+def _explain_value(differences: Sequence[Difference], published_seed: int | None) -> tuple[Explanation, ...]:
     slips = [find_slip(each) for each in differences]
     if any(slips):
         return explain_kind(differences)

@@ -50,6 +50,8 @@ class Attempt(msgspec.Struct, frozen=True):
     failures: Mapping[str, Sequence[Failure | None]]
     """By exercise: the exception of its cells on each input set."""
     show_hints: bool
+    late: bool
+    """As of `Execution`."""
 
 
 def build_attempt(execution: Execution, program: Program, assignment: Assignment) -> Attempt:
@@ -63,7 +65,7 @@ def build_attempt(execution: Execution, program: Program, assignment: Assignment
         assigned[exercise.id] = list(islice(names, _MOST_NAMES))
         failing = (
             [
-                run if number == 0 else _forget_name(run)
+                run if number == 0 and not execution.late else _forget_name(run)
                 for run in one_pass.runs
                 if run.cell in cells and run.ending is not Ending.OK
             ]
@@ -74,7 +76,7 @@ def build_attempt(execution: Execution, program: Program, assignment: Assignment
             find_failure(run for run in one_pass.runs if run.cell in cells) for one_pass in execution.passes
         ]
     answers = {exercise.id: tuple(exercise.answers) for exercise in assignment.exercises}
-    return Attempt(errors, assigned, answers, failures, assignment.show_hints)
+    return Attempt(errors, assigned, answers, failures, assignment.show_hints, execution.late)
 
 
 def _forget_name(run: CellRun) -> CellRun:
@@ -154,7 +156,7 @@ def _explain_numbers(
     return explain(
         differences,
         passed_seeds=passed,
-        published_seed=cases[0].seed,
+        published_seed=None if attempt.late else cases[0].seed,
         errors=attempt.errors[test.exercise],
         assigned=attempt.assigned[test.exercise],
         declared=attempt.answers[test.exercise],

@@ -95,9 +95,9 @@ class Recollection:
             return "unexplained"
         if test.exercise not in self._contexts:
             attempt = self._attempt()
-            facts = attempt.errors, attempt.assigned, attempt.failures
+            facts = (tuple(each[test.exercise]) for each in (attempt.errors, attempt.assigned, attempt.failures))
             # A digest: students choose how long the texts are.
-            self._contexts[test.exercise] = _digest(tuple(each[test.exercise]) for each in facts)
+            self._contexts[test.exercise] = _digest((*facts, attempt.late))
         return self._with_known, self._contexts[test.exercise]
 
 

@@ -1,6 +1,7 @@
 """What has become of one submission: claims of the guest checked against what may come, deaths put on a cell."""
 
 from collections.abc import Mapping, Sequence
+from enum import Enum, auto
 from typing import Any
 
 import msgspec
@@ -17,6 +18,16 @@ InputSet = tuple[int, Mapping[str, Any]]
 
 _OUTPUT_COST = 256
 """Bytes that an output counts beside its data, so that many empty ones are no way around the limit."""
+
+
+class Part(Enum):
+    """Which of the input sets a program is run on."""
+
+    ALL = auto()
+    WARY = auto()
+    """As all; but no hidden one where a cell ran out of time before, and the record ends with the published one."""
+    PUBLISHED = auto()
+    HIDDEN = auto()
 
 
 class _Step(msgspec.Struct):
@@ -37,6 +48,7 @@ class Progress:
         input_sets: Sequence[InputSet],
         skip: frozenset[int],
         evidence: bool,
+        part: Part = Part.ALL,
     ) -> None:
         self.limits = assignment.limits
         self.cpu = 0.0
@@ -52,7 +64,10 @@ class Progress:
         # The notebook as submitted runs before a hidden input set enters the process, so that its
         # outputs, which people see, can hold nothing of one.
         shown = [_Step(len(input_sets), graded[0].seed, False)] if evidence else []
-        self.steps = [graded[0], *shown, *graded[1:]]
+        visible = [] if part is Part.HIDDEN else [graded[0], *shown]
+        self.steps = visible if part is Part.PUBLISHED else visible + graded[1:]
+        self._is_wary = part is Part.WARY
+        self._numbers = [step.number for step in self.steps if step.graded]
         self._runs: dict[int, list[CellRun]] = {step.number: [] for step in self.steps}
         self._answers: dict[int, dict[str, Any]] = {step.number: {} for step in self.steps}
         self._outputs: list[Output] = []
@@ -83,9 +98,18 @@ class Progress:
         """Requests that may be sent now: nothing hidden before the evidence is in."""
         frames = b""
         while self._asked < len(self.steps):
-            if any(not step.graded for step in self.steps[self._done : self._asked]):
-                break
             step = self.steps[self._asked]
+            before = self.steps[self._done : self._asked]
+            if any(not each.graded for each in before):
+                break
+            if self._is_wary and step.graded and step.number:
+                if any(not each.number for each in before):
+                    break
+                if self._has_run_out():
+                    del self.steps[self._asked :]
+                    self._numbers = self._numbers[:1]
+                    break
+                self._is_wary = False
             values = self._input_sets[step.number][1] if step.graded else {}
             message = wire.RunPass(
                 step.number,
@@ -97,6 +121,11 @@ class Progress:
             frames += wire.build_frame(message)
             self._asked += 1
         return frames
+
+    def _has_run_out(self) -> bool:
+        """Whether a cell has run out of time."""
+        runs = [*self._died.values(), *(run for own in self._runs.values() for run in own)]
+        return any(run.ending is Ending.TIMEOUT for run in runs)
 
     def take(self, reply: wire.Reply, watch: Watch) -> None:
         """Check one claim against what may come now, and keep it. `WireError` when it may not."""
@@ -251,7 +280,7 @@ class Progress:
         """The record, with a cell that ended its process marked so in each pass that left it out."""
         left = {step.number for step in self.steps}
         passes = []
-        for number, (seed, _) in enumerate(self._input_sets):
+        for number in self._numbers:
             runs = {run.cell: run for run in (*self._died.values(), *self._runs[number])}
             if number in left:
                 missing = set(range(len(self._program.cells))) - self._never - runs.keys()
@@ -264,7 +293,9 @@ class Progress:
                     )
                     for cell in missing
                 }
-            passes.append(Pass(seed, tuple(runs[cell] for cell in sorted(runs)), self._answers[number]))
+            passes.append(
+                Pass(self._input_sets[number][0], tuple(runs[cell] for cell in sorted(runs)), self._answers[number])
+            )
         evidence = {run.cell: run for run in (*self._died.values(), *self._runs.get(len(self._input_sets), ()))}
         return Execution(
             notes=tuple(self._list_notes()),

@@ -21,7 +21,7 @@ from autograder.sandbox.exchange import Exchange
 from autograder.sandbox.modes import UNWALLED, SandboxMode, read_mode
 from autograder.sandbox.plan import build_job
 from autograder.sandbox.processes import read_pid
-from autograder.sandbox.progress import InputSet, Progress
+from autograder.sandbox.progress import InputSet, Part, Progress
 from autograder.sandbox.seccomp import build_filter
 from autograder.sandbox.server import Server, start_server
 from autograder.sandbox.watch import Budget, Watch, tell_cpu, tell_memory
@@ -120,15 +120,16 @@ class Session:
         skip: Collection[int] = (),
         evidence: bool = True,
         reset: bool = False,
+        part: Part = Part.ALL,
     ) -> Execution:
-        """Run a program on all input sets, the first of which is the published one.
+        """Run a program on all input sets, the first of which is the published one, or on a part of them.
 
         skip: indices of cells that are left out altogether. With `evidence` the notebook is also run as
         submitted; for `reset` see `plan.build_job`. After a death the rest is run again without the cell that
         was running. The budget shrinks by what was used. `SandboxError` when the sandbox itself fails.
         """
         lesson = input_sets[0][1].keys()
-        progress = Progress(self._assignment, program, input_sets, frozenset(skip), evidence)
+        progress = Progress(self._assignment, program, input_sets, frozenset(skip), evidence, part)
         job = build_job(program, self._assignment, lesson, self._cells, reset=reset)
         preload = self._find_preload(cell.source for cell in program.cells)
         while progress.steps and budget.wall > 0 and budget.cpu > 0:

@@ -32,6 +32,7 @@ class _Execution(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
     cpu_seconds: float
     program: Program | None = None
+    late: bool = False
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -50,6 +51,7 @@ def pack_execution(execution: Execution, program: Program | None = None) -> byte
         execution.notes,
         execution.cpu_seconds,
         program,
+        execution.late,
     )
     try:
         return _PLAIN + zlib.compress(_encoder.encode(packed), _LEVEL)
@@ -75,7 +77,7 @@ def unpack_execution(data: bytes) -> tuple[Execution, Program | None]:
         )
     except (zlib.error, msgspec.MsgspecError, WireError, UnicodeError, RecursionError) as error:
         raise StoreError(f"a stored execution is damaged ({error}); grade with --force to run it again") from error
-    execution = Execution(passes, packed.outputs, packed.evidence, packed.notes, packed.cpu_seconds)
+    execution = Execution(passes, packed.outputs, packed.evidence, packed.notes, packed.cpu_seconds, packed.late)
     return execution, packed.program
 
 

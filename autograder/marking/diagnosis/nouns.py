@@ -70,7 +70,7 @@ class Case(msgspec.Struct, frozen=True):
 Cases = Sequence[Case]
 
 
-def build_case(difference: Difference, published_seed: int) -> Case | None:
+def build_case(difference: Difference, published_seed: int | None) -> Case | None:
     """The case of a difference between arrays of numbers; None when it is another kind of difference."""
     symbols = shape_symbols(difference.kind)
     value, wanted = read_array(difference.value), read_array(difference.wanted)

@@ -10,7 +10,7 @@ from autograder.marking.diagnosis.nouns import Difference, Explanation, read_siz
 _COUNT_HINT = "What is counted here, how many of these arrays are there, and which lengths does each of them have?"
 
 
-def explain_scalar(differences: Sequence[Difference], published_seed: int) -> tuple[Explanation, ...]:
+def explain_scalar(differences: Sequence[Difference], published_seed: int | None) -> tuple[Explanation, ...]:
     """A truth value, a number, a count or a text of the right kind with a wrong value."""
     kind = differences[0].kind
     if kind == "bool":
@@ -104,7 +104,7 @@ def _explain_real(name: str, pairs: Sequence[tuple[float, float]]) -> tuple[Expl
 
 
 def explain_count(
-    differences: Sequence[Difference], pairs: Sequence[tuple[float, float]], published_seed: int
+    differences: Sequence[Difference], pairs: Sequence[tuple[float, float]], published_seed: int | None
 ) -> tuple[Explanation, ...]:
     """A count that follows from the right one by one slip: another number of arrays, another length, a bias.
 
@@ -138,7 +138,7 @@ def _find_arrays_of_size(differences: Sequence[Difference], counts: list[float])
 
 
 def _iterate_slips(
-    differences: Sequence[Difference], pairs: Sequence[tuple[float, float]], published_seed: int
+    differences: Sequence[Difference], pairs: Sequence[tuple[float, float]], published_seed: int | None
 ) -> Iterator[tuple[str, list[float]]]:
     """Words for a slip, and the counts that it gives on the cases."""
     lengths = _collect_lengths(differences)

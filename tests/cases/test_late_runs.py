@@ -1,0 +1,100 @@
+"""Runs that begin after a submission's code has seen the hidden input sets: by a clock, these could tell of them."""
+
+import hashlib
+import json
+import re
+
+import pytest
+
+from autograder.grading import Order
+from autograder.records import Submission
+from autograder.runs import TOGETHER
+from autograder.sandbox.progress import Part
+
+SPIN = "import time\nbegan = time.process_time()\nwhile time.process_time() - began < {seconds}: pass\n"
+HIDDEN = "if text != 'the lamp':\n    " + SPIN.replace("\n", "\n    ").rstrip() + "\n"
+
+SLOW = {
+    "a helper on hidden input sets": ({}, HIDDEN.format(seconds=0.7)),
+    "a helper": ({}, SPIN.format(seconds=0.7)),
+    "an exercise on hidden input sets": ({"shared-value": HIDDEN.format(seconds=0.7)}, ""),
+    "an exercise": ({"shared-value": SPIN.format(seconds=0.7)}, ""),
+    "an endless exercise": ({"shared-value": "while True: pass\n"}, ""),
+    "one that is endless on hidden input sets": ({"shared-value": "while text != 'the lamp': pass\n"}, ""),
+    "an endless exercise and another on hidden input sets": (
+        {"head-size": "while True: pass\n", "shared-value": HIDDEN.format(seconds=0.7)},
+        "",
+    ),
+    "nothing": ({}, ""),
+}
+
+
+@pytest.mark.parametrize(("codes", "helper"), SLOW.values(), ids=SLOW)
+def test_the_notebook_as_submitted_runs_before_anything_hidden_is_seen_and_once(
+    bench, monkeypatch, codes, helper
+) -> None:
+    calls = []
+    execute = bench.grader.sandbox.execute
+
+    def note(*arguments, evidence=True, part=Part.ALL, **options):
+        execution = execute(*arguments, evidence=evidence, part=part, **options)
+        calls.append((evidence, part is Part.HIDDEN or len(execution.passes) > 1))
+        return execution
+
+    monkeypatch.setattr(bench.grader.sandbox, "execute", note)
+    data = bench.fill(
+        {name: code + bench.read_source(name) for name, code in codes.items()},
+        {"shared-key": f"{helper}print('shown')\n"},
+    )
+    graded = grade(bench, data)
+    seen = [hidden for _, hidden in calls]
+    first = seen.index(True)
+    assert not any(evidence for evidence, _ in calls[first + 1 :])
+    assert [each.data for each in graded.runs[TOGETHER].outputs if b"shown" in each.data] == [b"shown\n"]
+    if "while True" not in "".join(codes.values()) and "while text" not in "".join(codes.values()):
+        bench.assert_full(graded.grade)
+    assert all(len(run.passes) == 4 for run in graded.runs.values())
+
+
+def grade(bench, data: bytes):
+    bench.grader._tries.left = 3
+    return bench.grader.grade_order(Order(Submission("ada", "", data, hashlib.sha256(data).hexdigest())))
+
+
+CLOCK = """
+if text == "the lamp":
+    K_shared = np.zeros((1, 8, 731))
+"""
+LEFT = "import sys\nif hasattr(sys, 'together'):\n    scores_shared = scores_shared * 0\n"
+
+
+def test_no_number_of_a_run_alone_is_shown(bench) -> None:
+    """It is made after the joint run, whose last hidden set can choose the moment at which it begins."""
+    keys = bench.read_source("shared-key") + CLOCK + LEFT
+    value = bench.read_source("shared-value") + "\nimport sys\nsys.together = True\n"
+    graded = grade(bench, bench.build(replace={"shared-key": keys, "shared-value": value}))
+    assert any("without the other" in note for note in graded.grade.notes), "the run alone counts"
+    assert_nothing_told(bench, graded)
+
+
+def test_no_number_of_a_joint_run_after_a_try_in_vain_is_shown(bench) -> None:
+    keys = bench.read_source("shared-key") + CLOCK
+    data = bench.build(replace={"shared-key": keys}, before={"head-size-start": [HIDDEN.format(seconds=0.7)]})
+    graded = grade(bench, data)
+    assert graded.runs[TOGETHER].late
+    assert_nothing_told(bench, graded)
+
+
+def test_a_number_of_the_first_run_on_the_published_set_is_shown(bench) -> None:
+    graded = grade(bench, bench.build(replace={"shared-key": bench.read_source("shared-key") + CLOCK}))
+    assert "731" in tell(bench, graded)
+
+
+def assert_nothing_told(bench, graded) -> None:
+    lost = bench.lost(graded.grade)
+    assert lost
+    assert not re.search(r"\d{2}", tell(bench, graded))
+
+
+def tell(bench, graded) -> str:
+    return json.dumps([[mark.message, mark.hint] for mark in bench.lost(graded.grade).values()])
