@@ -49,7 +49,8 @@ def describe_environment(course: Course, name: str) -> Fingerprint:
             "blas": _describe_blas(),
             "limits": assignment.limits.model_dump(),
             "inputs": _digest_inputs(sets),
-            "answers": {exercise.id: list(exercise.answers) for exercise in assignment.exercises},
+            # In their order, by which markers name them.
+            "answers": [[exercise.id, list(exercise.answers)] for exercise in assignment.exercises],
             "released notebook": _digest_files([released], released.parent),
             "guest": _digest_files(_list_own(_RUNNING), _PACKAGE),
             # All walls are alike; what ran without one proves nothing.

@@ -6,6 +6,7 @@ stored of it, and give back a grade with the runs that they made.
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -284,8 +285,9 @@ class Gradebook:
             else:
                 self._waiting[entry.key] = _Waiting([entry], Work.RUN, before.get(entry.key))
                 wanted.append((entry, data))
-        sizes = {} if force else self._store.measure_executions(self._name, environment, missing)
-        for few in _cut(wanted, _RUNS_TOGETHER, _RUNS_BYTES, lambda each: sizes.get(each[0].key, 0)):
+        sizes = Counter({} if force else self._store.measure_executions(self._name, environment, missing))
+        sizes.update(self._store.measure_contents(entry.key for entry, data in wanted if data is None))
+        for few in _cut(wanted, _RUNS_TOGETHER, _RUNS_BYTES, lambda each: sizes[each[0].key]):
             keys = [entry.key for entry, _ in few]
             runs = {} if force else self._store.find_executions(self._name, environment, keys)
             contents = self._store.find_contents(entry.key for entry, data in few if data is None)

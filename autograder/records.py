@@ -133,7 +133,7 @@ class Execution(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     cpu_seconds: float = 0.0
     """User and system time of every process of the submission, as the kernel counted it."""
-    late: bool = False
+    after_hidden: bool = False
     """Its code had seen the hidden input sets before this run began. By a clock, what it gives on the published one can
     tell of them, so that no number of it is shown."""
 

@@ -107,7 +107,7 @@ class Runs:
             execution = msgspec.structs.replace(execution, cpu_seconds=execution.cpu_seconds + self._thrown_away)
             if shown is not None:
                 execution = msgspec.structs.replace(
-                    execution, outputs=shown.outputs, evidence=shown.evidence, late=True
+                    execution, outputs=shown.outputs, evidence=shown.evidence, after_hidden=True
                 )
         self.made[TOGETHER] = execution
         return execution
@@ -127,7 +127,7 @@ class Runs:
             return None
         joint = self._sandbox.execute(self._program, self._inputs, budget, part=Part.WARY)
         slow = _list_slow(joint)
-        if not slow and not _list_cells(joint.evidence):
+        if not slow and not _list_cells(joint.evidence) and len(joint.passes) == len(self._inputs):
             return joint
         endless = self._find_endless(slow, joint)
         is_paid = endless is not None
@@ -167,7 +167,11 @@ class Runs:
         """How these cells end alone, with all of their time; None unless all are endless loops of an exercise."""
         cells = {cell for _, cell in slow}
         # What only the notebook as submitted has no time for is no loop.
-        if _list_cells(joint.evidence) - cells or any(not self._program.cells[cell].exercises for cell in cells):
+        if (
+            not cells
+            or _list_cells(joint.evidence) - cells
+            or any(not self._program.cells[cell].exercises for cell in cells)
+        ):
             return None
         endless: dict[int, CellRun] = {}
         for exercise in self._ids:
@@ -216,7 +220,7 @@ class Runs:
         share.wall, share.cpu = share.wall - spent.wall, share.cpu - spent.cpu
         wall, cpu = share.wall, share.cpu
         execution = self._add_hidden(spent.execution, share, spent.skip, reset=True)
-        self.made[exercise] = msgspec.structs.replace(execution, late=True)
+        self.made[exercise] = msgspec.structs.replace(execution, after_hidden=True)
         self._left.wall -= spent.wall + wall - share.wall
         self._left.cpu -= spent.cpu + cpu - share.cpu
         return self.made[exercise]
@@ -265,12 +269,6 @@ class Runs:
         if any(run.ending in _DIED for run in runs) or not all(mark.visible for mark in lost):
             return False
         cells = self._program.cells
-        if any(
-            run.ending is not Ending.OK and run.error not in _PLAIN
-            for run in runs
-            if exercise in cells[run.cell].exercises
-        ):
-            return False
         own = [number for number, cell in enumerate(cells) if exercise in cell.exercises]
         first = min((number for number, cell in enumerate(cells) if cell.exercises), default=0)
         last = max(own, default=-1)
@@ -278,6 +276,9 @@ class Runs:
             cell.exercises == (exercise,) or (cell.check and not cell.exercises) for cell in cells[first : last + 1]
         ):
             return True
+        mine = (run for run in runs if exercise in (cells[run.cell].exercises or (exercise,)))
+        if any(run.ending is not Ending.OK and run.error not in _PLAIN for run in mine):
+            return False
         used = self._find_used(exercise)
         if used is None:
             return False
@@ -331,7 +332,7 @@ class Runs:
 
 def _cut(budget: Budget, parts: int) -> Budget:
     """One of so many parts."""
-    return msgspec.structs.replace(budget, wall=budget.wall / parts, cpu=budget.cpu / parts)
+    return msgspec.structs.replace(budget, wall=budget.wall / parts, cpu=budget.cpu / parts, delay=budget.delay / parts)
 
 
 def _list_slow(execution: Execution) -> dict[_Place, CellRun]:

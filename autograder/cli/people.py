@@ -21,7 +21,7 @@ from autograder.cli.shared import (
     keep_stdout,
     open_results,
 )
-from autograder.errors import UsageError
+from autograder.errors import UsageError, suggest_near
 
 if TYPE_CHECKING:
     from autograder.records import Decision
@@ -75,8 +75,8 @@ def mark(
                 raise UsageError(f"{csv}: cannot be read ({error.strerror})") from error
             marked = parse_decisions(data, str(csv), desk)
             results.add_decisions(marked.decisions)
-            blank = f"; {marked.blank} lines have no points yet" if marked.blank else ""
-            print(f"{len(marked.decisions)} decisions are stored{blank}")
+            blank = f"; lines without points: {marked.blank}" if marked.blank else ""
+            print(f"decisions stored: {len(marked.decisions)}{blank}")
             return
         decision = build_decision(
             str(student), str(exercise), str(points), "override" if override else "written", why, desk
@@ -155,10 +155,11 @@ def forget(
         names &= {claim.label for claim in claims}
         together = f"; {' and '.join(sorted(shared))} handed in together, which stays" if shared else ""
         if not names:
+            near = suggest_near(student, [claim.label for claim in claims])
             results.wipe()
             raise UsageError(
-                f"{student} has nothing in the store{together}, and what was erased before is gone from the disk; "
-                "autograder status lists who has handed in"
+                f"{student} has nothing in the store{near}{together}, and what was erased before is gone from the "
+                "disk; autograder status lists who has handed in"
             )
         listed = ", ".join(sorted(names))
         if not yes:
@@ -167,9 +168,9 @@ def forget(
             typer.confirm(f"Erase {listed} from {results.place}? This cannot be undone.", abort=True)
         gone = results.forget(*names)
     print(
-        f"{listed} is erased: {gone.submissions} submissions made anonymous, {gone.contents} files and "
-        f"{gone.executions} runs deleted, {gone.decisions} decisions made anonymous{together}. Backups, downloads and "
-        "the roster are yours to clean."
+        f"{listed} is erased. Made anonymous: submissions {gone.submissions}, decisions {gone.decisions}; "
+        f"deleted: files {gone.contents}, runs {gone.executions}{together}. Backups, downloads and the roster are "
+        "yours to clean."
     )
 
 

@@ -50,7 +50,7 @@ class Attempt(msgspec.Struct, frozen=True):
     failures: Mapping[str, Sequence[Failure | None]]
     """By exercise: the exception of its cells on each input set."""
     show_hints: bool
-    late: bool
+    after_hidden: bool
     """As of `Execution`."""
 
 
@@ -65,7 +65,7 @@ def build_attempt(execution: Execution, program: Program, assignment: Assignment
         assigned[exercise.id] = list(islice(names, _MOST_NAMES))
         failing = (
             [
-                run if number == 0 and not execution.late else _forget_name(run)
+                run if number == 0 and not execution.after_hidden else _forget_name(run)
                 for run in one_pass.runs
                 if run.cell in cells and run.ending is not Ending.OK
             ]
@@ -76,7 +76,7 @@ def build_attempt(execution: Execution, program: Program, assignment: Assignment
             find_failure(run for run in one_pass.runs if run.cell in cells) for one_pass in execution.passes
         ]
     answers = {exercise.id: tuple(exercise.answers) for exercise in assignment.exercises}
-    return Attempt(errors, assigned, answers, failures, assignment.show_hints, execution.late)
+    return Attempt(errors, assigned, answers, failures, assignment.show_hints, execution.after_hidden)
 
 
 def _forget_name(run: CellRun) -> CellRun:
@@ -156,7 +156,7 @@ def _explain_numbers(
     return explain(
         differences,
         passed_seeds=passed,
-        published_seed=None if attempt.late else cases[0].seed,
+        published_seed=None if attempt.after_hidden else cases[0].seed,
         errors=attempt.errors[test.exercise],
         assigned=attempt.assigned[test.exercise],
         declared=attempt.answers[test.exercise],

@@ -84,8 +84,8 @@ class MarkingSession:
             self._channel.jobs.put(Job(cases, frozenset(missing)))
             for number, verdict in zip(missing, cast(list[Verdict], self._take(MARK_SECONDS)), strict=True):
                 test = self.tests[number]
-                wanting = None if verdict.passed or attempt is None else attempt()
-                marks[number] = build_mark(test, verdict, cases, wanting, asked)
+                explained = None if verdict.passed or attempt is None else attempt()
+                marks[number] = build_mark(test, verdict, cases, explained, asked)
                 # Without the known mistakes, which may be there the next time, a lost mark is explained worse.
                 if verdict.passed or asked is None or asked() is not None:
                     before.keep(test, verdict.read, marks[number])

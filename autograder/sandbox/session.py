@@ -136,12 +136,10 @@ class Session:
             try:
                 # On nobody's time: who comes first would have less than the others.
                 server = self._start(preload)
-                began = time.monotonic()
                 cpu = self._run_once(server, progress, job, budget)
             except Exception:
                 self.close()  # also after a fault of ours: the next submission starts anew
                 raise
-            budget.wall -= time.monotonic() - began
             budget.cpu -= cpu
             progress.cpu += cpu
         execution = progress.build_execution()
@@ -159,7 +157,12 @@ class Session:
                 progress.begin()
                 watch = Watch(clone, budget, limits.memory_bytes if group is None else None)
                 exchange = Exchange(clone, progress, job, watch)
-                ended = exchange.run()
+                # What comes before and after is ours.
+                began = time.monotonic()
+                try:
+                    ended = exchange.run()
+                finally:
+                    budget.wall -= time.monotonic() - began
                 if exchange.was_refused:
                     progress.forget_place()
                 else:

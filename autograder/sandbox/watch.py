@@ -32,6 +32,8 @@ _STOOD_SECONDS = 1.0
 """Between two checks, without work of ours: the machine, or somebody, has stopped us, and most likely all else."""
 _DELAY_SECONDS = 0.05
 """Of waiting for a processor that is given back at once."""
+_MOST_DELAY = 2
+"""Times a limit on the clock: what is given back at most. Code can have a process that waits for it, and do nothing."""
 _LONG_LOOK_SECONDS = 0.1
 _DOUBTS = 3
 """Looks in a row that may seem too much while processes come and go."""
@@ -47,12 +49,20 @@ class Budget(msgspec.Struct):
     cpu: float
     cell_wall: float
     cell_cpu: float
+    delay: float = 0.0
+    """How much waiting for a processor may still be given back."""
 
 
 def build_budget(assignment: Assignment) -> Budget:
     """The whole budget of one submission."""
     limits = assignment.limits
-    return Budget(limits.wall_seconds, limits.cpu_seconds, limits.cell_wall_seconds, limits.cell_cpu_seconds)
+    return Budget(
+        limits.wall_seconds,
+        limits.cpu_seconds,
+        limits.cell_wall_seconds,
+        limits.cell_cpu_seconds,
+        _MOST_DELAY * limits.wall_seconds,
+    )
 
 
 class Watch:
@@ -85,6 +95,7 @@ class Watch:
     def progress(self) -> None:
         """A cell has begun or ended."""
         self._cell_end = time.monotonic() + self._budget.cell_wall
+        self._cell_delay = _MOST_DELAY * self._budget.cell_wall
         self._fresh = True
         self.is_unsure = False
 
@@ -133,9 +144,12 @@ class Watch:
         """Nor is time in which it would have run, had others not kept the processors busy: they may have meant to."""
         if not self._find_pid():
             return
-        delay = measure_delay(self._pid) - self._delay
+        found = measure_delay(self._pid)
+        delay = min(found - self._delay, self._cell_delay, self._budget.delay)
         if delay > _DELAY_SECONDS:
-            self._delay += delay
+            self._delay = found
+            self._cell_delay -= delay
+            self._budget.delay -= delay
             self._extend(delay)
 
     def _extend(self, seconds: float) -> None:

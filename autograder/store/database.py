@@ -120,6 +120,11 @@ class Store:
         with self._read() as connection:
             return results.measure_executions(connection, assignment, environment, sha256s)
 
+    def measure_contents(self, sha256s: Iterable[str]) -> dict[str, int]:
+        """Bytes of submissions as they are packed, by SHA-256; what is not there is left out."""
+        with self._read() as connection:
+            return submissions.measure_contents(connection, sha256s)
+
     def find_executed(self, assignment: str, environment: str) -> dict[str, frozenset[str]]:
         """Which submissions have executions, by SHA-256, and of which exercises; the joint run is ""."""
         with self._read() as connection:

@@ -32,7 +32,7 @@ class _Execution(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
     cpu_seconds: float
     program: Program | None = None
-    late: bool = False
+    after_hidden: bool = False
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -51,7 +51,7 @@ def pack_execution(execution: Execution, program: Program | None = None) -> byte
         execution.notes,
         execution.cpu_seconds,
         program,
-        execution.late,
+        execution.after_hidden,
     )
     try:
         return _PLAIN + zlib.compress(_encoder.encode(packed), _LEVEL)
@@ -77,7 +77,9 @@ def unpack_execution(data: bytes) -> tuple[Execution, Program | None]:
         )
     except (zlib.error, msgspec.MsgspecError, WireError, UnicodeError, RecursionError) as error:
         raise StoreError(f"a stored execution is damaged ({error}); grade with --force to run it again") from error
-    execution = Execution(passes, packed.outputs, packed.evidence, packed.notes, packed.cpu_seconds, packed.late)
+    execution = Execution(
+        passes, packed.outputs, packed.evidence, packed.notes, packed.cpu_seconds, packed.after_hidden
+    )
     return execution, packed.program
 
 

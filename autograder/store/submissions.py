@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Table, select, tuple_, update
+from sqlalchemy import Connection, Table, func, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from autograder.store.packing import pack_bytes
@@ -102,6 +102,16 @@ def find_contents(connection: Connection, sha256s: Iterable[str]) -> dict[str, b
     for chunk in cut_chunks(sha256s):
         query = select(contents).where(contents.c.sha256.in_(chunk), contents.c.data.is_not(None))
         found |= {row.sha256: row.data for row in connection.execute(query)}
+    return found
+
+
+def measure_contents(connection: Connection, sha256s: Iterable[str]) -> dict[str, int]:
+    """Bytes of submissions as they are packed, by their SHA-256."""
+    found: dict[str, int] = {}
+    for chunk in cut_chunks(sha256s):
+        query = select(contents.c.sha256, func.length(contents.c.data).label("size"))
+        query = query.where(contents.c.sha256.in_(chunk), contents.c.data.is_not(None))
+        found |= {row.sha256: row.size for row in connection.execute(query)}
     return found
 
 

@@ -321,7 +321,7 @@ def test_marks_of_a_whole_file_are_applied_all_or_none(graded: School) -> None:
     assert "line 4" in refused.stderr
     assert "Score: 13 / 15, 2 pending" in graded.call("show", "ada").stdout
     sheet.write_text("student,exercise,points,why\nada,shared-key,1,\nbob,shared-key,0.5,\n")
-    assert "2 decisions are stored" in graded.call("mark", "--csv", "marks.csv").stdout
+    assert "decisions stored: 2" in graded.call("mark", "--csv", "marks.csv").stdout
     assert "Score: 14 / 15, 1 pending" in graded.call("show", "ada").stdout
 
 
@@ -405,8 +405,7 @@ def test_a_person_is_forgotten_under_every_name_that_the_roster_joins(school: Sc
     school.call("mark", "bloggsmary", "shared-value", "1")
     done = school.call("forget", asked, "--yes")
     assert done.returncode == 0, done.stderr
-    assert "1 submissions made anonymous" in done.stdout
-    assert "2 decisions made anonymous" in done.stdout
+    assert "Made anonymous: submissions 1, decisions 2" in done.stdout
     assert not [each.name for each in default_place(school.folder).parent.iterdir() if b"mary" in each.read_bytes()]
     assert not [each.name for each in default_place(school.folder).parent.iterdir() if b"Mary" in each.read_bytes()]
 

@@ -71,6 +71,26 @@ def test_what_may_come_from_a_lack_that_another_exercise_left_is_run_again_alone
     assert list(grade(bench, codes).runs) == runs
 
 
+def test_what_the_first_exercise_loses_by_a_missing_module_is_not_run_again(bench) -> None:
+    assert list(grade(bench, {"shared-key": "import torch"}).runs) == [TOGETHER]
+
+
+def test_a_cell_of_the_course_that_fails_since_another_exercise_took_the_memory_proves_nothing(bench) -> None:
+    helper = "raise ImportError('_backend_agg.so: failed to map segment from shared object')\n"
+    before = bench.grader._released
+    bench.grader._released = before | {helper}
+    try:
+        keys = bench.read_source("shared-key") + "\nbig = np.ones(10)\n"
+        data = bench.build(
+            replace={"shared-key": keys, "head-size": "# EXERCISE 2\nn_params = plt.plot(X)\n"},
+            before={"head-size": [helper]},
+        )
+        graded = bench.grader.grade_order(Order(Submission("ada", "", data, hashlib.sha256(data).hexdigest())))
+    finally:
+        bench.grader._released = before
+    assert list(graded.runs) == [TOGETHER, "head-size"]
+
+
 def test_what_a_function_of_the_lesson_looks_at_is_looked_at_by_whoever_may_call_it(bench) -> None:
     """`encode` reads `stoi`, which no exercise names."""
     right = bench.read_source("head-size").split("\n", 1)[1]

@@ -22,6 +22,8 @@ def call(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "dumb")
 
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+
     def run(*arguments: str) -> tuple[object, str, str]:
         monkeypatch.setattr(sys, "argv", ["autograder", *arguments])
         with pytest.raises(SystemExit) as caught:
@@ -153,7 +155,8 @@ time.sleep(30)
 
 @pytest.mark.parametrize("code", INTERRUPTED.values(), ids=INTERRUPTED)
 def test_an_interrupt_ends_the_command_with_130_wherever_it_comes(code: str, tmp_path: Path) -> None:
-    program = f"import time\nfrom autograder import cli\ndef app(**_):\n{textwrap.indent(code, '    ')}\n"
+    program = f"import signal, time\nfrom autograder import cli\ndef app(**_):\n{textwrap.indent(code, '    ')}\n"
+    program += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     (tmp_path / "interrupted.py").write_text(program + "cli.app = app\ncli.main()\n")
     command = [sys.executable, "-m", "interrupted"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False)

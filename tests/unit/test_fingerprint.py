@@ -39,11 +39,20 @@ def add(file: str, text: str = "x") -> Callable[[Path], None]:
     return change
 
 
+def swap_exercises(course: Path) -> None:
+    """Markers name them by their place."""
+    file = course / "course.toml"
+    head, first, *others, last = file.read_text(encoding="utf-8").split("[[assignments.qkv.exercises]]\n")
+    parts = (head, f"{last}\n", *others, first)
+    file.write_text("[[assignments.qkv.exercises]]\n".join(parts), encoding="utf-8")
+
+
 # What is changed, and which parts of the environment and of the marking it must change.
 CHANGES = {
     "a limit": (replace("course.toml", "processes = 32", "processes = 31"), ["limits"], []),
     "a seed": (replace("course.toml", "seeds = [42, ", "seeds = [42, 77, "), ["inputs"], []),
     "written points": (replace("course.toml", "written_points = 1", "written_points = 2"), [], ["exercises"]),
+    "the order of the exercises": (swap_exercises, ["answers"], ["exercises"]),
     "the title of the course": (replace("course.toml", "Attention from scratch", "Attention"), [], []),
     "the due date": (replace("course.toml", "due = ", "due = 2031-01-01T00:00:00Z # "), [], []),
     "a hidden test": (

@@ -6,13 +6,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from autograder.records import Ending
 from autograder.sandbox import watch
 from autograder.sandbox.clone import Clone
-from autograder.sandbox.processes import Shared, Usage, measure_cpu, read_pid
+from autograder.sandbox.processes import Shared, Usage, measure_cpu, read_pid, walk_tree
 from autograder.sandbox.watch import Budget, Watch
 
 from ..fuzz.fuzz_wire import open_progress
@@ -45,8 +46,9 @@ from autograder.sandbox.watch import Budget, Watch
 budget = Budget(wall={wall}, cpu=60.0, cell_wall={cell_wall}, cell_cpu=60.0)
 began = time.monotonic()
 watched = Watch(Clone(-1, -1, -1, os.pidfd_open(os.getpid())), budget, None)
-subprocess.Popen(["sh", "-c", f"kill -STOP {{os.getpid()}}; sleep 2.5; kill -CONT {{os.getpid()}}"])
-while time.monotonic() < began + 2.5:
+subprocess.Popen(["sh", "-c", f"sleep 0.3; kill -STOP {{os.getpid()}}; sleep 2.5; kill -CONT {{os.getpid()}}"])
+ended = None
+while budget.wall == {wall} and ended is None and time.monotonic() < began + 10:
     time.sleep(watched.wait_seconds())
     ended = watched.check()
 print(ended, budget.wall > {wall} + 2)
@@ -68,11 +70,13 @@ def test_time_in_which_all_stands_still_is_nobodys(limit: str, cell_wall: float,
 
 
 SPIN = "while True: pass"
+needs_schedstat = pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not say")
 
 
+@needs_schedstat
 @pytest.mark.parametrize(("limit", "cell_wall", "wall"), [("cell_wall", 1.0, 60), ("wall", 60, 1.0)])
 def test_time_for_which_others_keep_all_processors_busy_is_nobodys(limit: str, cell_wall: float, wall: float) -> None:
-    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(4 * len(os.sched_getaffinity(0)))]
+    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(2 * len(os.sched_getaffinity(0)))]
     watched, pidfd = start_watched(SPIN, cell_wall, wall)
     try:
         text = wait_for_end(watched)
@@ -80,7 +84,34 @@ def test_time_for_which_others_keep_all_processors_busy_is_nobodys(limit: str, c
     finally:
         end_all(others, pidfd)
     assert f"limit {limit}_seconds" in text
-    assert used > 0.6, "of a second; without it, a fifth"
+    assert used > 0.6, "of a second; without it, a third"
+
+
+IDLE = """
+import os, time
+if os.fork() == 0:
+    os.nice(19)
+    while True: pass
+time.sleep(60)
+"""
+
+
+@needs_schedstat
+@pytest.mark.parametrize(("limit", "cell_wall", "wall"), [("cell_wall", 1.0, 60), ("wall", 60, 1.0)])
+def test_a_process_that_waits_for_a_processor_holds_no_other_for_ever(limit, cell_wall, wall) -> None:
+    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(2 * len(os.sched_getaffinity(0)))]
+    watched, pidfd = start_watched(IDLE, cell_wall, wall)
+    began = time.monotonic()
+    try:
+        text = wait_for_end(watched)
+        took = time.monotonic() - began
+    finally:
+        children = list(walk_tree(read_pid(pidfd)))[1:]
+        end_all(others, pidfd)
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+    assert f"limit {limit}_seconds" in text
+    assert took < 4.5, "three times the limit"
 
 
 @pytest.mark.parametrize(("limit", "cell_wall", "wall"), [("cell_wall", 1.0, 60), ("wall", 60, 1.0)])
@@ -101,14 +132,16 @@ def test_who_waits_of_its_own_will_gains_nothing_where_processors_are_busy(
 def start_watched(code: str, cell_wall: float, wall: float) -> tuple[Watch, int]:
     child = subprocess.Popen([sys.executable, "-S", "-c", code])
     pidfd = os.pidfd_open(child.pid)
-    return Watch(Clone(-1, -1, -1, pidfd), Budget(wall, 60.0, cell_wall, 60.0), None), pidfd
+    budget = Budget(wall, 60.0, cell_wall, 60.0, delay=2 * wall)
+    return Watch(Clone(-1, -1, -1, pidfd), budget, None), pidfd
 
 
 def wait_for_end(watched: Watch) -> str:
-    ended = None
-    while ended is None:
+    ended, deadline = None, time.monotonic() + 20
+    while ended is None and time.monotonic() < deadline:
         time.sleep(watched.wait_seconds())
         ended = watched.check()
+    assert ended is not None
     return ended[1]
 
 

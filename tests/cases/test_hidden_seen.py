@@ -11,6 +11,8 @@ from autograder.records import Submission
 from autograder.runs import TOGETHER
 from autograder.sandbox.progress import Part
 
+from .conftest import open_bench
+
 SPIN = "import time\nbegan = time.process_time()\nwhile time.process_time() - began < {seconds}: pass\n"
 HIDDEN = "if text != 'the lamp':\n    " + SPIN.replace("\n", "\n    ").rstrip() + "\n"
 
@@ -56,8 +58,22 @@ def test_the_notebook_as_submitted_runs_before_anything_hidden_is_seen_and_once(
     assert all(len(run.passes) == 4 for run in graded.runs.values())
 
 
-def grade(bench, data: bytes):
-    bench.grader._tries.left = 3
+@pytest.mark.parametrize("tries", [3, 0])
+def test_a_try_that_has_no_time_for_the_notebook_as_submitted_takes_no_outputs_from_it(course, tries) -> None:
+    limits = {"cell_wall_seconds": 0.9, "wall_seconds": 4.6}
+    with open_bench(course, limits) as bench:
+        sleeps = ["import time\ntime.sleep(0.6)\n" + f"# {number}\n" for number in range(3)]
+        data = bench.build(before={"shared-key-start": sleeps}, after={"shared-value": ["print('shown')"]})
+        graded = grade(bench, data, tries)
+        joint = graded.runs[TOGETHER]
+        program = graded.program
+    assert any(b"shown" in each.data for each in joint.outputs)
+    assert len(joint.evidence) == len(program.cells)
+    assert not joint.after_hidden
+
+
+def grade(bench, data: bytes, tries: int = 3):
+    bench.grader._tries.left = tries
     return bench.grader.grade_order(Order(Submission("ada", "", data, hashlib.sha256(data).hexdigest())))
 
 
@@ -81,7 +97,7 @@ def test_no_number_of_a_joint_run_after_a_try_in_vain_is_shown(bench) -> None:
     keys = bench.read_source("shared-key") + CLOCK
     data = bench.build(replace={"shared-key": keys}, before={"head-size-start": [HIDDEN.format(seconds=0.7)]})
     graded = grade(bench, data)
-    assert graded.runs[TOGETHER].late
+    assert graded.runs[TOGETHER].after_hidden
     assert_nothing_told(bench, graded)
 
 
