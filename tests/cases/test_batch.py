@@ -76,12 +76,12 @@ def test_items_are_taken_as_they_are_needed(course: Course, tmp_path: Path) -> N
 
 
 def test_small_items_are_handed_out_together_and_others_are_not(course: Course, tmp_path: Path) -> None:
-    large = {0, 5, 6, 17}
+    large = {0, 5, 6, 25}
     handed: list[int] = []
-    jobs = _Waiting([(number, str(tmp_path)) for number in range(20)], lambda item: item[0] not in large)
+    jobs = _Waiting([(number, str(tmp_path)) for number in range(28)], lambda item: item[0] not in large)
     while jobs:
         handed.append(len(jobs.take()))
-    assert handed == [1, 4, 1, 1, 8, 2, 1, 2]
+    assert handed == [1, 4, 1, 1, 16, 2, 1, 2]
 
 
 def look_beside(grader: Grader, item: tuple[int, str]) -> bool:
