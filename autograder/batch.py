@@ -116,7 +116,9 @@ class Workers:
             return
         for worker in active_children():
             worker.kill()
-        self.pool.shutdown(wait=False, cancel_futures=True)
+        # They are dead, so that there is nothing to wait for but the pool's own thread. At the interpreter's end it
+        # would still close what the main thread writes to, which prints a traceback now and then.
+        self.pool.shutdown(cancel_futures=True)
 
 
 class _Waiting(Generic[Item]):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Collection, Iterator
 from concurrent.futures.process import BrokenProcessPool
@@ -73,6 +74,18 @@ def test_items_are_taken_as_they_are_needed(course: Course, tmp_path: Path) -> N
     next(results)
     assert taken <= 10
     results.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_pool_that_is_ended_leaves_no_thread_that_races_with_the_interpreters_end(busy: bool) -> None:
+    began = time.monotonic()
+    workers = Workers(2)
+    futures = [workers.pool.submit(time.sleep, 30 if busy else 0) for _ in range(8)]
+    time.sleep(0.2)
+    workers.__exit__(KeyboardInterrupt, None, None)
+    assert not [each for each in threading.enumerate() if "Executor" in type(each).__name__]
+    assert all(future.done() for future in futures)
+    assert time.monotonic() - began < 10
 
 
 def test_small_items_are_handed_out_together_and_others_are_not(course: Course, tmp_path: Path) -> None:
