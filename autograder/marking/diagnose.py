@@ -10,6 +10,7 @@ import numpy as np
 
 from autograder.marking.compare import is_usable
 from autograder.marking.diagnosis.changes import explain_linear_change, explain_other_change, explain_piece
+from autograder.marking.diagnosis.exceptions import explain_run
 from autograder.marking.diagnosis.factors import explain_factor
 from autograder.marking.diagnosis.kinds import explain_kind, find_slip
 from autograder.marking.diagnosis.missing import explain_missing
@@ -30,7 +31,7 @@ from autograder.marking.diagnosis.shapes import explain_shape, has_right_numbers
 from autograder.marking.diagnosis.sources import explain_lesson_name, explain_own_name, explain_source
 from autograder.records import CellRun, Ending, Missing
 
-__all__ = ["MOST", "Difference", "Explanation", "explain"]
+__all__ = ["MOST", "Difference", "Explanation", "explain", "explain_hidden"]
 
 MOST = 2
 """Explanations that a student gets at most for one test."""
@@ -57,7 +58,6 @@ _OTHER_SHAPE: tuple[Rule, ...] = (explain_lesson_name, explain_piece, explain_ow
 def explain(
     differences: Sequence[Difference],
     *,
-    passed_seeds: Sequence[int],
     published_seed: int | None,
     errors: Sequence[CellRun] = (),
     assigned: Sequence[str] = (),
@@ -67,7 +67,6 @@ def explain(
 
     differences: the answer that was refused, one for each input set that failed. Of several answers the first one
     that was refused on all of them is explained.
-    passed_seeds: the input sets on which the test passed.
     published_seed: None where no number of any input set may be shown.
     errors: how the exercise's cells ended, on any input set; their texts are never quoted.
     assigned: the names that the exercise's cells assign.
@@ -76,19 +75,31 @@ def explain(
     chosen = _choose_answer(differences)
     if not chosen:
         return ()
-    only_published = published_seed in passed_seeds and all(each.seed != published_seed for each in chosen)
-    if any(run.ending not in (Ending.OK, Ending.ERROR) for run in errors):
-        only_published = False  # what was ended did not get to the other inputs
     if any(isinstance(each.value, Missing) for each in chosen):
         if not all(isinstance(each.value, Missing) for each in chosen) and not errors:
             return ()
-        return explain_missing(chosen, errors, assigned, declared, published_passed=only_published)
+        return explain_missing(chosen, errors, assigned, declared)
     with np.errstate(all="ignore"):
-        found = _explain_value(chosen, published_seed)
-    guessed = not found or found[0].kind == "opposite-bool"
-    if guessed and only_published and list(passed_seeds) == [published_seed]:
-        found = (_describe_typed_in(chosen[0].name),)
-    return found[:MOST]
+        return _explain_value(chosen, published_seed)[:MOST]
+
+
+def explain_hidden(errors: Sequence[CellRun] = ()) -> Explanation:
+    """What is said of a test that passes on the published input set: that it does, and not how it fails on others.
+
+    Code can choose how to fail by what an input set holds. Words of their own for each way would tell it.
+
+    errors: how the exercise's cells ended. That is told as far as the exercise's status tells it.
+    """
+    ended = (why for run in errors if run.ending is not Ending.ERROR and (why := explain_run(run, ())) is not None)
+    if why := next(ended, None):
+        return why  # what was ended may not have got to the other inputs
+    stops = ": on another one your cell stops with an error" if errors else ""
+    return Explanation(
+        "only-published",
+        f"Right for the published input, and not for every other{stops}.",
+        "Is a number of the published input written down, or one length taken for another that is the same there? "
+        "Take each from the lesson's variables.",
+    )
 
 
 def _choose_answer(differences: Sequence[Difference]) -> list[Difference]:
@@ -126,12 +137,3 @@ def explain_array(cases: Sequence[Case]) -> tuple[Explanation, ...]:
         rules = _SAME_SHAPE if fits else _OTHER_SHAPE
         found = next((said for rule in rules if (said := rule(cases))), ())
     return (*found[:1], shape) if shape else found
-
-
-def _describe_typed_in(name: str) -> Explanation:
-    return Explanation(
-        "typed-in",
-        f"`{name}` is right for the published input only, and wrong for others.",
-        "Is a number of the published input written down, or one length taken for another that is the same there? "
-        "Take each from the lesson's variables.",
-    )

@@ -13,7 +13,7 @@ import numpy as np
 from autograder.course import Assignment
 from autograder.marking.answers import CheckFailed, get_sheet
 from autograder.marking.cases import Case, Verdict
-from autograder.marking.diagnose import explain
+from autograder.marking.diagnose import MOST, explain, explain_hidden
 from autograder.marking.diagnosis.nouns import Difference, Explanation
 from autograder.marking.known import Failure, KnownMistake, Match, find_failure, find_mistake
 from autograder.records import CellRun, Ending, Execution, Mark, Missing, Program
@@ -43,6 +43,8 @@ class Attempt(msgspec.Struct, frozen=True):
 
     errors: Mapping[str, Sequence[CellRun]]
     """By exercise: the cells that did not end well, on the first input set where one did not."""
+    hidden_errors: frozenset[str]
+    """Exercises whose errors are told without a type: code that had seen a hidden input set may have chosen it."""
     assigned: Mapping[str, Sequence[str]]
     """By exercise: names that its cells assign."""
     answers: Mapping[str, Sequence[str]]
@@ -57,32 +59,27 @@ class Attempt(msgspec.Struct, frozen=True):
 def build_attempt(execution: Execution, program: Program, assignment: Assignment) -> Attempt:
     """What the explanations need of an execution."""
     errors: dict[str, list[CellRun]] = {}
+    hidden: set[str] = set()
     assigned: dict[str, list[str]] = {}
     failures: dict[str, list[Failure | None]] = {}
     for exercise in assignment.exercises:
         cells = [n for n, cell in enumerate(program.cells) if exercise.id in cell.exercises]
         names = dict.fromkeys(name for n in cells for name in program.cells[n].assigns)
         assigned[exercise.id] = list(islice(names, _MOST_NAMES))
-        failing = (
-            [
-                run if number == 0 and not execution.after_hidden else _forget_name(run)
-                for run in one_pass.runs
-                if run.cell in cells and run.ending is not Ending.OK
-            ]
-            for number, one_pass in enumerate(execution.passes)
-        )
+        failing = [
+            [run for run in one_pass.runs if run.cell in cells and run.ending is not Ending.OK]
+            for one_pass in execution.passes
+        ]
         errors[exercise.id] = next((runs for runs in failing if runs), [])
+        if execution.after_hidden or not any(failing[:1]):
+            hidden.add(exercise.id)
         failures[exercise.id] = [
             find_failure(run for run in one_pass.runs if run.cell in cells) for one_pass in execution.passes
         ]
     answers = {exercise.id: tuple(exercise.answers) for exercise in assignment.exercises}
-    return Attempt(errors, assigned, answers, failures, assignment.show_hints, execution.after_hidden)
-
-
-def _forget_name(run: CellRun) -> CellRun:
-    """Of a name that is missing on a hidden input set nothing is said: of many names, code could choose one that tells
-    what the set holds."""
-    return msgspec.structs.replace(run, text="") if run.error == "NameError" else run
+    return Attempt(
+        errors, frozenset(hidden), assigned, answers, failures, assignment.show_hints, execution.after_hidden
+    )
 
 
 def build_mark(
@@ -110,18 +107,19 @@ def build_mark(
             mark, message=build_message(test.claim, failure.rationale), hint=failure.hint, detail=failure.detail
         )
     match = _find_known(test, verdict, cases, attempt, known) if known else None
-    explanations = _explain_numbers(test, verdict, cases, attempt)
+    found = _explain_numbers(test, verdict, cases, attempt)
+    told = found if mark.visible else (explain_hidden(attempt.errors[test.exercise]),)
     certain = match is not None and match.certain and _is_telling(failure, verdict, cases)
     mistake = match.mistake if match else None
-    rationale, hint = _choose(failure, mistake, explanations, certain=certain)
+    rationale, hint = _choose(failure, mistake, told, certain=certain)
     if not attempt.show_hints:
         hint = ""
-    kinds = [each.kind for each in explanations]
+    kinds = list(dict.fromkeys(each.kind for each in (*told, *found)))[:MOST]
     return msgspec.structs.replace(
         mark,
         message=build_message(test.claim, rationale),
         hint=hint,
-        detail=failure.detail,
+        detail=failure.detail if mark.visible else _add_untold(failure.detail, found),
         explanations=tuple([f"mistake:{mistake.id}", *kinds] if mistake else kinds),
     )
 
@@ -145,19 +143,21 @@ def _find_known(
 def _explain_numbers(
     test: HiddenTest, verdict: Verdict, cases: Sequence[Case], attempt: Attempt
 ) -> Sequence[Explanation]:
-    differences, passed = [], []
-    for case, failure in zip(cases, verdict.failures, strict=True):
-        if failure is None:
-            passed.append(case.seed)
-        elif failure.name:
-            differences.append(_build_difference(case, failure, attempt.answers[test.exercise]))
+    wanted = attempt.answers[test.exercise]
+    differences = [
+        _build_difference(case, failure, wanted)
+        for case, failure in zip(cases, verdict.failures, strict=True)
+        if failure is not None and failure.name
+    ]
     if not differences or len({each.name for each in differences}) > 1:
         return ()
+    errors = attempt.errors[test.exercise]
+    if test.exercise in attempt.hidden_errors and verdict.failures[0] is not None:
+        errors = [_forget_error(run) for run in errors]
     return explain(
         differences,
-        passed_seeds=passed,
         published_seed=None if attempt.after_hidden else cases[0].seed,
-        errors=attempt.errors[test.exercise],
+        errors=errors,
         assigned=attempt.assigned[test.exercise],
         declared=attempt.answers[test.exercise],
     )
@@ -174,6 +174,16 @@ def _build_difference(case: Case, failure: CheckFailed, names: Sequence[str]) ->
         inputs=vars(case.inputs),
         answers={name: sheet.raw[name] for name in names if name in sheet.raw},
     )
+
+
+def _forget_error(run: CellRun) -> CellRun:
+    return msgspec.structs.replace(run, error="", text="") if run.ending is Ending.ERROR else run
+
+
+def _add_untold(detail: str, found: Sequence[Explanation]) -> str:
+    """The instructor's words, with what is not told to the student."""
+    untold = " ".join(each.rationale for each in found)
+    return f"{detail} On hidden input sets: {untold}".strip() if untold else detail
 
 
 def _is_telling(failure: CheckFailed, verdict: Verdict, cases: Sequence[Case]) -> bool:

@@ -97,7 +97,8 @@ class Recollection:
             attempt = self._attempt()
             facts = (tuple(each[test.exercise]) for each in (attempt.errors, attempt.assigned, attempt.failures))
             # A digest: students choose how long the texts are.
-            self._contexts[test.exercise] = _digest((*facts, attempt.after_hidden))
+            hidden = (attempt.after_hidden, test.exercise in attempt.hidden_errors)
+            self._contexts[test.exercise] = _digest((*facts, *hidden))
         return self._with_known, self._contexts[test.exercise]
 
 

@@ -27,6 +27,7 @@ from autograder.sandbox.values import build_wire_input
 from autograder.sandbox.watch import build_budget
 
 from .attacks import ASSIGNMENT, ESCAPED, FULL, LIMITS, Attack, build_attack, build_code
+from .kit import LETTERS, list_exceptions
 
 BARE = Path(__file__).with_name("bare")
 MEMORY_BYTES = 2 * 2**30
@@ -39,8 +40,8 @@ def find_bites(attack: Attack, course: Course, folder: Path, hidden: Collection[
 
     escaped: it said so. parent, neighbour, stopped, processes, files: what it harmed and what it left.
     marks: it earned more than its values are worth. others: other exercises lost marks. leak: feedback holds something
-    of a hidden set. flood: more output than there may be. twice, nothing: two results, none.
-    fault: the grader itself failed. endless: it had to be ended.
+    of a hidden set. letters: types of exceptions spell a letter of each hidden text. flood: more output than there may
+    be. twice, nothing: two results, none. fault: the grader itself failed. endless: it had to be ended.
     """
     if attack.control == "unlimited":
         return _run_unlimited(attack, course)
@@ -55,10 +56,15 @@ def find_bites(attack: Attack, course: Course, folder: Path, hidden: Collection[
     found = set(re.findall(r"^BITE (\w+)$", said, re.MULTILINE))
     if ESCAPED.decode() in said:
         found.add("escaped")
-    return found if attack.control == "plain" else found | _judge(attack, said, hidden)
+    return found if attack.control == "plain" else found | _judge(attack, said, hidden, _list_first_letters(course))
 
 
-def _judge(attack: Attack, said: str, hidden: Collection[bytes]) -> set[str]:
+def _list_first_letters(course: Course) -> list[str]:
+    reference = load_reference(course.reference(ASSIGNMENT))
+    return [reference.inputs(seed)["text"][0] for seed in course.assignment(ASSIGNMENT).seeds[1:]]
+
+
+def _judge(attack: Attack, said: str, hidden: Collection[bytes], letters: list[str]) -> set[str]:
     """What the report of a naive grader shows."""
     reports = [json.loads(line) for line in re.findall(r"^REPORT (.*)$", said, re.MULTILINE)]
     found = {"twice"} if len(reports) > 1 else set()
@@ -73,6 +79,9 @@ def _judge(attack: Attack, said: str, hidden: Collection[bytes]) -> set[str]:
         found.add("others")
     if any(text in "\n".join(report["feedback"]).encode() for text in hidden):
         found.add("leak")
+    alphabet = {kind.__name__: letter for kind, letter in zip(list_exceptions(), LETTERS, strict=True)}
+    if [alphabet.get(each.removesuffix(": ")) for each in report["feedback"] if each.endswith(": ")] == letters:
+        found.add("letters")
     if report["outputs"] > LIMITS["output_bytes"] or report["bytes"] > 3 * LIMITS["output_bytes"]:
         found.add("flood")
     return found

@@ -1,5 +1,6 @@
 """Stands before the code of each attack: how it tells what came of it, and how it reaches the runner around it."""
 
+import builtins
 import os
 import sys
 from types import SimpleNamespace
@@ -15,6 +16,17 @@ def escaped(*what):
 def tried():
     """Tell that the attack was carried out to its end."""
     print("TRI" + "ED", flush=True)
+
+
+LETTERS = " .abcdefghiklmnoprstuvwy"
+"""Of the texts in the course."""
+
+
+def list_exceptions():
+    """A built-in exception for each letter."""
+    kinds = dict.fromkeys(kind for _, kind in sorted(vars(builtins).items()) if isinstance(kind, type))
+    left_out = (UnicodeError, Warning, BaseExceptionGroup, MemoryError)
+    return [kind for kind in kinds if issubclass(kind, Exception) and not issubclass(kind, left_out)][: len(LETTERS)]
 
 
 def list_processes():

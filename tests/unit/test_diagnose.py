@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from autograder.course import load_course
 from autograder.marking.compare import is_close
-from autograder.marking.diagnose import MOST, Difference, Explanation, explain
+from autograder.marking.diagnose import MOST, Difference, Explanation, explain, explain_hidden
 from autograder.records import CellRun, Ending, Missing, Opaque
 
 ROOT = Path(__file__).parents[2]
@@ -64,8 +64,7 @@ def build_differences(
 
 def explain_answer(name: str, build: Build, seeds: tuple[int, ...] = SEEDS, **more: Any) -> tuple[Explanation, ...]:
     differences = [each for each in build_differences(name, build, seeds) if not is_right(each)]
-    passed = [seed for seed in SEEDS if seed not in {each.seed for each in differences}]
-    return explain(differences, passed_seeds=passed, published_seed=PUBLISHED, **more)
+    return explain(differences, published_seed=PUBLISHED, **more)
 
 
 def is_right(difference: Difference) -> bool:
@@ -128,7 +127,7 @@ def test_missing_batch_axis_is_told_where_it_cannot_be_added():
         Difference(seed, "K", "(B, T, hs)", draw(i["T"], 4, seed=seed), stack(i["K"]), {**i, "B": 2}, {})
         for seed, (i, _) in RIGHT.items()
     ]
-    assert list_kinds(explain(differences, passed_seeds=(), published_seed=PUBLISHED)) == ["missing-batch-axis"]
+    assert list_kinds(explain(differences, published_seed=PUBLISHED)) == ["missing-batch-axis"]
 
 
 def test_a_batch_axis_that_marking_adds_is_no_fault():
@@ -343,7 +342,7 @@ def test_numbers_are_told_by_sign_factor_and_rounding():
             kind="number",
             wanted=lambda i, r: float(r["scores6"][0, 0, 1]),
         )
-        return list_kinds(explain(differences, passed_seeds=(), published_seed=PUBLISHED))
+        return list_kinds(explain(differences, published_seed=PUBLISHED))
 
     assert kinds_of(lambda x: -x) == ["sign-flipped"]
     assert kinds_of(lambda x: 3 * x) == ["scaled-by"]
@@ -354,23 +353,11 @@ def test_numbers_are_told_by_sign_factor_and_rounding():
 def test_text_is_told_by_blanks_and_capitals():
     def kinds_of(value):
         differences = build_differences("x", lambda i, r: value, kind="text", wanted=lambda i, r: "the Lamp")
-        return list_kinds(explain(differences, passed_seeds=(), published_seed=PUBLISHED))
+        return list_kinds(explain(differences, published_seed=PUBLISHED))
 
     assert kinds_of(" the  Lamp") == ["text-blanks"]
     assert kinds_of("The lamp") == ["text-capitals"]
     assert kinds_of("the lantern") == []
-
-
-def test_right_on_the_published_input_only_is_told_as_typed_in():
-    def typed(i, r):
-        return r["scores_shared"] if i["T"] == 8 else draw(1, i["T"], i["T"], seed=i["T"])
-
-    assert list_kinds(explain_answer("scores_shared", typed)) == ["typed-in"]
-    assert list_kinds(explain_answer("same_score_shape", lambda i, r: False, HIDDEN)) == ["typed-in"]
-
-
-def test_right_on_a_hidden_input_too_is_not_called_typed_in():
-    assert explain_answer("scores_shared", lambda i, r: draw(1, i["T"], i["T"], seed=i["T"]), HIDDEN[1:]) == ()
 
 
 def test_a_transposed_answer_without_its_scale_gets_both_explanations():
@@ -392,7 +379,7 @@ def test_an_answer_made_of_an_own_wrong_array_is_said_to_be():
         answers = {**right, "K6": own}
         value = right["Q6"] @ own.swapaxes(1, 2) / np.sqrt(6)
         differences.append(Difference(seed, "scores6", "(B, T, T)", value, right["scores6"], inputs, answers))
-    (found,) = explain(differences, passed_seeds=(), published_seed=PUBLISHED)
+    (found,) = explain(differences, published_seed=PUBLISHED)
     assert "your `K6`" in found.rationale
 
 
@@ -476,15 +463,17 @@ def test_nothing_tried_is_not_attempted_and_something_left_out_is_not_assigned()
         Difference(seed, "K_shared", "(B, T, hs)", Missing(), r["K_shared"], i, {"K_shared": Missing()})
         for seed, (i, r) in RIGHT.items()
     ]
-    found = explain(differences, passed_seeds=(), published_seed=PUBLISHED, assigned=("K_shared",))
+    found = explain(differences, published_seed=PUBLISHED, assigned=("K_shared",))
     assert list_kinds(found) == ["not-attempted"]
     assert list_kinds(explain_answer("K_shared", lambda i, r: Missing())) == ["not-assigned"]
 
 
-def test_a_cell_that_runs_on_the_published_input_only_is_told():
-    errors = [run_error("ValueError", "cannot reshape array of size 88 into shape (8,8)")]
-    found = explain_answer("K_shared", lambda i, r: Missing(), HIDDEN, errors=errors)
-    assert list_kinds(found) == ["only-published", "reshape-size"]
+def test_of_a_test_that_passes_on_the_published_input_set_only_the_way_a_cell_ended_is_told():
+    assert explain_hidden().rationale == "Right for the published input, and not for every other."
+    stopped = explain_hidden([run_error("ValueError", "cannot reshape array of size 88 into shape (8,8)")])
+    assert stopped == explain_hidden([run_error("KeyError", "x")])
+    assert "stops with an error" in stopped.rationale
+    assert explain_hidden([CellRun(1, Ending.TIMEOUT, "", "ran longer than 10 s")]).kind == "timeout"
 
 
 SECRETS = re.compile(r"\b(5|7|9|1[0-4]|88|0\.\d{2,})\b")
@@ -591,7 +580,7 @@ def test_a_huge_answer_is_told_by_its_shape_without_a_search():
 
 
 def test_no_difference_gives_no_explanation():
-    assert explain([], passed_seeds=SEEDS, published_seed=PUBLISHED) == ()
+    assert explain([], published_seed=PUBLISHED) == ()
 
 
 def test_of_several_answers_the_one_that_fails_everywhere_is_explained():
@@ -599,6 +588,6 @@ def test_of_several_answers_the_one_that_fails_everywhere_is_explained():
         *build_differences("Q6", lambda i, r: -r["Q6"], HIDDEN),
         *build_differences("K6", lambda i, r: 3 * r["K6"]),
     ]
-    found = explain(differences, passed_seeds=(), published_seed=PUBLISHED)
+    found = explain(differences, published_seed=PUBLISHED)
     assert list_kinds(found) == ["scaled-by"]
     assert "`K6`" in found[0].rationale

@@ -15,27 +15,17 @@ def explain_missing(
     errors: Sequence[CellRun],
     assigned: Sequence[str],
     declared: Sequence[str] = (),
-    *,
-    published_passed: bool,
 ) -> tuple[Explanation, ...]:
     """Why an answer has no value, at most two reasons: a near name first, then what stopped the cell."""
     first = differences[0]
     known = dict.fromkeys((*first.inputs, *first.answers, first.name, *assigned))
     found = []
-    if published_passed:
-        said = f"`{first.name}` is there for the published input, and not for others."
+    near = find_misspelled(first, assigned, declared)
+    if near:
+        said = f"You assigned `{near}`; the asked name is `{first.name}`."
         found.append(
-            Explanation(
-                "only-published", said, "Is something written down that holds for one input only, such as a length?"
-            )
+            Explanation("not-assigned-near-match", said, "Answers are found by their names, letter by letter.")
         )
-    else:
-        near = find_misspelled(first, assigned, declared)
-        if near:
-            said = f"You assigned `{near}`; the asked name is `{first.name}`."
-            found.append(
-                Explanation("not-assigned-near-match", said, "Answers are found by their names, letter by letter.")
-            )
     stopped = next((why for run in _order_runs(errors) if (why := explain_run(run, known))), None)
     if stopped:
         found.append(stopped)

@@ -1,0 +1,134 @@
+"""What a student is told of hidden input sets: which tests are lost there and how cells end, and nothing else.
+
+Code sees each input set that it is run on, and can choose by it what it does there. So all that it does reads the same.
+"""
+
+import builtins
+
+import pytest
+
+from .test_hidden_seen import HIDDEN, grade
+
+SMUGGLERS = {
+    "a text": "is_symmetric = text",
+    "the name of a type": "is_symmetric = type(text, (), {})()",
+    "a shape": "is_symmetric = np.zeros([1 + int(each) for each in ids[:6]], np.int8)",
+    "a number": "Wk_shared = float(X[0, 0, 0])",
+}
+
+
+@pytest.mark.parametrize("smuggler", SMUGGLERS.values(), ids=SMUGGLERS.keys())
+def test_no_message_shows_an_input_of_a_hidden_set(bench, smuggler) -> None:
+    hidden = next(each for each in bench.grader.marking.input_sets if each.seed == 7)
+    code = f"{bench.read_source('shared-key')}\nif T == {hidden.inputs['T']}:\n    {smuggler}"
+    grade = bench.grade(bench.build(replace={"shared-key": code}))
+    said = [part for mark in bench.lost(grade).values() for part in (mark.message, mark.hint, *mark.notes)]
+    assert said
+    shape = str(tuple(1 + number for number in hidden.inputs["ids"][:6]))
+    for secret in (hidden.inputs["text"], shape, str(hidden.inputs["X"][0, 0, 0])[:6]):
+        assert not [text for text in (*said, *grade.notes) if secret in text]
+
+
+def test_where_and_how_a_helper_ends_on_a_hidden_set_is_its_choice_and_not_told(bench) -> None:
+    """A signal's number, a limit's name or one of many cells would hand out some bits of the input set for each end."""
+    helpers = [
+        "import os\nspelled = [ord(letter) % 8 for letter in text]\n",
+        *(f"if text != 'the lamp' and {number} in spelled: os._exit({number})" for number in range(8)),
+    ]
+    (note,) = bench.grade(bench.build(before={"head-size": helpers})).notes
+    assert "was ended on a hidden input set" in note
+    assert not any(digit in note for digit in "0123456789")
+    (note,) = bench.grade(bench.build(before={"head-size": ["import os\nif text == 'the lamp': os._exit(7)"]})).notes
+    assert "ended itself" in note
+
+
+def list_types() -> list[str]:
+    left_out = Warning | BaseExceptionGroup | UnicodeError | MemoryError
+    return sorted(
+        name
+        for name, kind in vars(builtins).items()
+        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, left_out)
+    )
+
+
+TEXTS = {
+    "name 'einsum' is not defined": "NameError",
+    "name 'torch' is not defined": "NameError",
+    "name 'scores_shared' is not defined": "NameError",
+    "name 'its_text_is_' + text.replace(' ', '_') is not defined": "NameError",
+    "matmul: shapes (1,2) and (3,4) not aligned": "ValueError",
+    "cannot reshape array of size 88 into shape (8,8)": "ValueError",
+    "[Errno 24] Too many open files": "OSError",
+    "'NoneType' object is not callable": "TypeError",
+}
+"""Each has words of its own where the published input set gives it."""
+
+STOPS = [
+    *(f"raise {kind}('x')" for kind in list_types()),
+    *(f"raise {kind}({text!r})" for text, kind in TEXTS.items()),
+    *(f"raise type({kind!r}, (Exception,), {{}})('axis 7 is out of bounds')" for kind in ("AxisError", "LinAlgError")),
+    *("1 / 0", "[][1]", "einsum", "import torch", "exec('(')", "assert False", "K_shared @ ids"),
+]
+"""Ways to stop with an error."""
+
+WRONG = [
+    *(f"K_shared = {change}" for change in ("K_shared * 2", "-K_shared", "K_shared / 0", "K_shared.round(1)")),
+    *(f"K_shared = {change}" for change in ("K_shared.swapaxes(1, 2)", "K_shared.reshape(-1)", "K_shared[0, 0]")),
+    *(f"K_shared = {other}" for other in ("X", "K", "Wq", "text", "None", "True", "...", "np.zeros((1, T, C))")),
+    *("K_shared = K_shared.astype(str)", "K_shared = [text]", "del K_shared"),
+]
+"""Ways to be wrong."""
+
+
+def tell(bench, way: str, before: str = "") -> str:
+    """What is said of lost marks where the first exercise does this on hidden input sets, and is right on the other.
+
+    before: a cell of its own above it.
+    """
+    code = f"{bench.read_source('shared-key')}\nif text != 'the lamp':\n    {way}"
+    cells = {"shared-key": [before]} if before else {}
+    graded = grade(bench, bench.build(replace={"shared-key": code}, before=cells)).grade
+    told = [(mark.name, mark.message, mark.hint, mark.notes) for mark in bench.lost(graded).values()]
+    assert told
+    return repr((told, [each.status.value for each in graded.exercises]))
+
+
+def test_every_error_that_a_cell_has_on_hidden_sets_alone_reads_the_same(bench) -> None:
+    said = {tell(bench, f"del K_shared; {way}") for way in STOPS}
+    assert len(said) == 1, said
+    assert "on another one your cell stops with an error" in said.pop()
+
+
+def test_every_answer_that_is_wrong_on_hidden_sets_alone_reads_the_same(bench) -> None:
+    said = {tell(bench, way) for way in WRONG}
+    assert len(said) == 1, said
+    assert "Right for the published input, and not for every other." in said.pop()
+
+
+def test_an_error_on_hidden_sets_has_no_name_where_the_published_set_loses_the_mark_too(bench) -> None:
+    wrong = "pass\nK_shared = K_shared + text.count('e')\nif text != 'the lamp':\n    "
+    said = {tell(bench, f"{wrong}del K_shared; {way}") for way in STOPS}
+    assert len(said) == 1, said
+    assert "Your cell stopped with an error" in said.pop()
+
+
+def test_an_error_on_the_published_set_has_no_name_once_a_hidden_set_was_seen(bench) -> None:
+    """By a clock, the run that begins afterwards can tell of it."""
+    wrong = "pass\nif text == 'the lamp':\n    del K_shared; "
+    said = {tell(bench, wrong + way, before=HIDDEN.format(seconds=0.7)) for way in STOPS[::20]}
+    assert len(said) == 1, said
+
+
+@pytest.mark.parametrize("name", ["its_text", "einsum", "torch"])
+def test_which_name_is_missing_is_told_where_the_published_set_misses_it(bench, name) -> None:
+    code = f"if text == 'the lamp': {name}\n{bench.read_source('shared-key')}\nif T < 0: {name} = 1"
+    said = repr(bench.lost(bench.grade(bench.build(replace={"shared-key": code}))))
+    assert "NameError" in said
+    assert f"`{name}`" in said
+
+
+def test_the_instructor_reads_how_a_test_fails_on_hidden_sets_alone(bench) -> None:
+    code = f"{bench.read_source('shared-key')}\nif text != 'the lamp':\n    K_shared = np.zeros((1, T, C))"
+    (mark,) = bench.lost(bench.grade(bench.build(replace={"shared-key": code}))).values()
+    assert "the last axis is C where hs is asked" in mark.detail
+    assert "axis" not in mark.message + mark.hint
