@@ -2,10 +2,9 @@
 
 import signal
 import sys
-import threading
 import traceback
 from importlib import metadata
-from typing import Annotated, NoReturn, cast
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -18,24 +17,25 @@ __all__ = ["app", "course", "grading", "main", "people"]
 DISTRIBUTION = "autograder-numpy"
 
 _INTERRUPTED = 130
-"""What typer makes of Ctrl-C, as shells do."""
+"""What typer makes of Ctrl-C."""
 _OUR_FAULT = 70
 """EX_SOFTWARE: 0, 1 and 2 have meanings of their own."""
-_AGAIN_SECONDS = 0.05
 
 
 def main() -> NoReturn:
-    """Entry point. Errors are caught here, once: one sentence, no traceback. 2: usage or course files are wrong."""
+    """Run the command that was typed. Errors are caught here, once: one sentence, no traceback.
+
+    2: usage or course files are wrong. `KeyboardInterrupt` on Ctrl-C.
+    """
     # Some services start what they start with it ignored; then nobody learns how a process of ours ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    sys.unraisablehook = _repeat_interrupt
     try:
         # Out of standalone mode, what a command raises as typer.Exit comes back as a value.
         status = app(standalone_mode=False)
     except AutograderError as error:
         _fail(str(error))
-    except (KeyboardInterrupt, typer.Abort):
-        status = _INTERRUPTED
+    except typer.Abort:
+        raise KeyboardInterrupt from None
     except Exception as error:
         if hasattr(error, "format_message"):
             _fail(error.format_message())
@@ -45,20 +45,8 @@ def main() -> NoReturn:
         )
         raise SystemExit(_OUR_FAULT) from None
     if status == _INTERRUPTED:
-        print("stopped", file=sys.stderr)
-        # Where Ctrl-C came while a text was executed, as SQLAlchemy does when it is imported, Python remembers that and
-        # ends itself by SIGINT, whatever the exit status is. It forgets it with the next text.
-        exec("")
+        raise KeyboardInterrupt
     raise SystemExit(status if isinstance(status, int) else 0)
-
-
-def _repeat_interrupt(ignored: "sys.UnraisableHookArgs") -> None:
-    """Ctrl-C may come while Python cleans up after an import or an object, where it lets no exception through."""
-    if issubclass(ignored.exc_type, KeyboardInterrupt):
-        main_thread = cast(int, threading.main_thread().ident)
-        threading.Timer(_AGAIN_SECONDS, signal.pthread_kill, (main_thread, signal.SIGINT)).start()
-    else:
-        sys.__unraisablehook__(ignored)
 
 
 def _fail(text: str) -> NoReturn:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from autograder import cli
+from autograder.__main__ import main
 from autograder.catalogue import fill_notebook
 from autograder.course import load_course
 from autograder.gradebook import Done, Gradebook, Work
@@ -439,7 +439,7 @@ def test_an_interrupt_saves_what_there_is_while_the_store_is_still_held(
     arguments = [str(school.downloads), "-j1", "--course", str(school.folder), "--store", str(place)]
     monkeypatch.setattr(sys, "argv", ["autograder", "grade", *arguments])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        main()
     assert ended.value.code == 130
     assert saved == [1]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from autograder import cli
+from autograder.__main__ import main
 from autograder.errors import AutograderError, CourseError, SandboxUnavailable, UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +28,7 @@ def call(monkeypatch, capsys):
     def run(*arguments: str) -> tuple[object, str, str]:
         monkeypatch.setattr(sys, "argv", ["autograder", *arguments])
         with pytest.raises(SystemExit) as caught:
-            cli.main()
+            main()
         out, err = capsys.readouterr()
         return caught.value.code, out, re.sub(r"\x1b\[[0-9;]*m", "", err)
 
@@ -155,11 +156,22 @@ time.sleep(30)
 
 @pytest.mark.parametrize("code", INTERRUPTED.values(), ids=INTERRUPTED)
 def test_an_interrupt_ends_the_command_with_130_wherever_it_comes(code: str, tmp_path: Path) -> None:
-    program = f"import signal, time\nfrom autograder import cli\ndef app(**_):\n{textwrap.indent(code, '    ')}\n"
+    program = "import signal, time\nfrom autograder import __main__, cli\n"
+    program += f"def app(**_):\n{textwrap.indent(code, '    ')}\n"
     program += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    (tmp_path / "interrupted.py").write_text(program + "cli.app = app\ncli.main()\n")
+    (tmp_path / "interrupted.py").write_text(program + "cli.app = app\n__main__.main()\n")
     command = [sys.executable, "-m", "interrupted"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "stopped\n")
+
+
+def test_an_interrupt_while_the_command_is_still_being_imported_ends_it_with_130(tmp_path: Path) -> None:
+    code = "import os, signal, time\ntry:\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(30)\n"
+    (tmp_path / "typer.py").write_text(f"{code}except BaseException:\n    raise RuntimeError\n")
+    command = [Path(sys.executable).with_name("autograder"), "--version"]
+    ended = subprocess.run(
+        command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=20, check=False
+    )
     assert (ended.returncode, ended.stderr) == (130, "stopped\n")
 
 
