@@ -2,6 +2,7 @@
 
 import sys
 import traceback
+from collections.abc import Iterable
 from contextlib import ExitStack
 from types import TracebackType
 
@@ -12,8 +13,7 @@ from autograder.course import Course
 from autograder.errors import CourseError, NotebookError, SandboxError, SandboxUnavailable
 from autograder.intake.files import make_lines_showable
 from autograder.intake.notebook import parse_program
-from autograder.marking.answers import read_truth
-from autograder.marking.known import KnownMistake
+from autograder.marking.known import KnownMistake, equal_values
 from autograder.marking.score import find_status, total_exercises
 from autograder.marking.session import MarkingSession
 from autograder.mistakes import load_known
@@ -53,7 +53,7 @@ class Outcome(msgspec.Struct, frozen=True):
     marks: dict[str, Mark]
     status: Ending
     turned: tuple[str, ...] = ()
-    """Of a run alone: its truth values that were other ones in the joint run."""
+    """Of a run alone: its answers that were other ones in the joint run."""
 
     @property
     def score(self) -> float:
@@ -180,11 +180,12 @@ class Grader:
                     f"Exercise {exercise.id} earned {alone.score:g} points when it was run without the other "
                     f"exercises, and {outcome.score:g} together with them; the better result counts."
                 )
-                notes += [
-                    f"Exercise {exercise.id} gave {name} one truth value alone and another together with the others: "
-                    "they changed something that it uses, or it looks in which run it is, to guess twice."
-                    for name in alone.turned
-                ]
+                if alone.turned:
+                    notes.append(
+                        f"Exercise {exercise.id} gave {', '.join(alone.turned)} other values alone than together with "
+                        "the others. They changed something that it uses, or it looks in which run it is, "
+                        "to guess twice."
+                    )
             best[exercise.id] = alone or outcome
         chosen = [best[mark.exercise].marks[mark.name] for mark in marks]
         notes += dict.fromkeys(note for mark in chosen for note in mark.notes)
@@ -231,16 +232,21 @@ class Grader:
         if sum(mark.score for mark in self.marking.mark(execution, exercise=exercise)) <= outcome.score:
             return None  # explaining costs more than marking, and nobody would read it
         marks = self.marking.mark(execution, program, self.load_known, exercise)
+        # What it left to be repaired, it could choose by the hidden input sets, which it has seen in the joint run.
+        marks = tuple(msgspec.structs.replace(mark, notes=()) for mark in marks)
         judged = self._judge(exercise, program, execution, marks)
-        return msgspec.structs.replace(judged, turned=_list_turned(joint, execution))
+        answers = next(each.answers for each in self.assignment.exercises if each.id == exercise)
+        return msgspec.structs.replace(judged, turned=_list_turned(answers, joint, execution))
 
 
-def _list_turned(joint: Execution, alone: Execution) -> tuple[str, ...]:
-    """Truth values that are not the same in two runs."""
-    turned: dict[str, None] = {}
-    for before, after in zip(joint.passes, alone.passes, strict=True):
-        for name, value in after.answers.items():
-            truths = {read_truth(value), read_truth(before.answers.get(name, Missing()))}
-            if truths == {True, False}:
-                turned[name] = None
-    return tuple(turned)
+def _list_turned(names: Iterable[str], joint: Execution, alone: Execution) -> tuple[str, ...]:
+    """Answers that have a value in both runs, and not the same."""
+
+    def is_turned(name: str) -> bool:
+        for before, after in zip(joint.passes, alone.passes, strict=True):
+            values = [each.answers.get(name, Missing()) for each in (before, after)]
+            if not any(isinstance(value, Missing) for value in values) and not equal_values(*values):
+                return True
+        return False
+
+    return tuple(name for name in names if is_turned(name))

@@ -134,8 +134,8 @@ class Execution(msgspec.Struct, frozen=True):
     cpu_seconds: float = 0.0
     """User and system time of every process of the submission, as the kernel counted it."""
     after_hidden: bool = False
-    """Its code had seen the hidden input sets before this run began. By a clock, what it gives on the published one can
-    tell of them, so that no number of it is shown."""
+    """Its code had seen the hidden input sets before this run began. What it gives on the published one can tell of
+    them, so that nothing is said of it but which tests are lost."""
 
 
 class Mark(msgspec.Struct, frozen=True):

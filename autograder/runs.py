@@ -8,7 +8,7 @@ from autograder.course import Assignment
 from autograder.intake.reach import find_assigned, find_bound, find_names_of_course, find_used
 from autograder.marking.reference import InputSet
 from autograder.records import CellRun, Ending, Execution, Mark, Program
-from autograder.sandbox.progress import Part
+from autograder.sandbox.progress import ENDED_HIDDEN, Part
 from autograder.sandbox.session import Session
 from autograder.sandbox.watch import CELL_CPU, Budget, build_budget
 
@@ -82,11 +82,10 @@ class Runs:
         self._stored = stored
         self._tries = tries
         self._may_run = may_run
-        # As much again as the joint run has, shared out, so that no exercise uses it up for others.
-        self._left = build_budget(assignment)
         self._ids = [each.id for each in assignment.exercises]
+        self._left = self._build_alone()
         self._tried: dict[str, _Spent] = {}
-        self._shown: Execution | None = None
+        self._shown: Execution | None = None  # the published pass and the notebook as submitted, of a try in vain
         self._thrown_away = 0.0
         self.made: dict[str, Execution] = {}
         self.wanted: list[str] = []
@@ -99,16 +98,13 @@ class Runs:
             raise LookupError("no run of this submission is stored")
         execution = self._try_quickly()
         if execution is None:
-            # A hidden input set was seen by now where there is something to be shown, and a clock can tell of it.
-            shown = self._shown
-            execution = self._sandbox.execute(
-                self._program, self._inputs, build_budget(self._assignment), evidence=shown is None
-            )
+            budget = build_budget(self._assignment)
+            if self._shown is None:
+                execution = self._sandbox.execute(self._program, self._inputs, budget)
+            else:
+                # A hidden input set was seen by now, which whatever runs from now on could tell of.
+                execution = self._add_hidden(self._shown, budget)
             execution = msgspec.structs.replace(execution, cpu_seconds=execution.cpu_seconds + self._thrown_away)
-            if shown is not None:
-                execution = msgspec.structs.replace(
-                    execution, outputs=shown.outputs, evidence=shown.evidence, after_hidden=True
-                )
         self.made[TOGETHER] = execution
         return execution
 
@@ -138,22 +134,24 @@ class Runs:
         if is_paid:
             return joint
         self._thrown_away += joint.cpu_seconds
-        self._shown = joint if len(joint.passes) > 1 else None
+        if len(joint.passes) > 1:
+            notes = tuple(note for note in joint.notes if note != ENDED_HIDDEN)
+            self._shown = msgspec.structs.replace(joint, passes=joint.passes[:1], notes=notes, cpu_seconds=0.0)
         return None
 
     def _add_hidden(
         self, execution: Execution, budget: Budget, skip: Collection[int] = (), *, reset: bool = False
     ) -> Execution:
-        """A run on the published input set only, with the others; without the cells that ran out of time there."""
+        """A run on the published input set only, with the others; without the cells that were ended there."""
         if len(execution.passes) == len(self._inputs):
             return execution
-        slow = [run for run in execution.passes[0].runs if run.ending is Ending.TIMEOUT]
-        left_out = {*skip, *(run.cell for run in slow)}
+        died = [run for run in execution.passes[0].runs if run.ending in _DIED]
+        left_out = {*skip, *(run.cell for run in died)}
         hidden = self._sandbox.execute(
             self._program, self._inputs, budget, skip=left_out, evidence=False, reset=reset, part=Part.HIDDEN
         )
         passes = (
-            msgspec.structs.replace(each, runs=tuple(sorted((*each.runs, *slow), key=lambda run: run.cell)))
+            msgspec.structs.replace(each, runs=tuple(sorted((*each.runs, *died), key=lambda run: run.cell)))
             for each in hidden.passes
         )
         return msgspec.structs.replace(
@@ -185,7 +183,7 @@ class Runs:
             # A part that is its own whatever others need, so that all is as if there had been no try.
             # Nothing hidden is seen before the notebook as submitted has been run, whose outputs people see.
             part = Part.PUBLISHED if len(joint.passes) < len(self._inputs) else Part.ALL
-            spent = self._spend(exercise, joint, build_budget(self._assignment), len(self._ids), part)
+            spent = self._spend(exercise, joint, self._build_alone(), len(self._ids), part)
             alone = _list_slow(spent.execution)
             # With more time it may end; or the machine may have stood still, but hardly in both runs.
             if any(run.unsure or _is_stopped(run, own.get(place)) for place, run in alone.items()):
@@ -206,7 +204,11 @@ class Runs:
 
         lost: the marks that the exercise lost in the joint run.
         """
-        if self.is_untouched(exercise) or self._was_alone(exercise, joint, lost):
+        if self.is_untouched(exercise):
+            # A helper may give its answers all the same.
+            if not self._has_helpers():
+                return None
+        elif self._was_alone(exercise, joint, lost):
             return None
         found = self._stored.get(exercise) or self.made.get(exercise)
         if found is not None:
@@ -224,6 +226,16 @@ class Runs:
         self._left.wall -= spent.wall + wall - share.wall
         self._left.cpu -= spent.cpu + cpu - share.cpu
         return self.made[exercise]
+
+    def _build_alone(self) -> Budget:
+        """For all runs alone, which share it out so that no exercise uses it up for others: as much again as the joint
+        run has, and for each exercise no less than a cell may use on all input sets."""
+        limits, budget = self._assignment.limits, build_budget(self._assignment)
+        many = len(self._ids) * len(self._inputs)
+        wall = max(budget.wall, many * limits.cell_wall_seconds)
+        budget.delay *= wall / budget.wall
+        budget.wall, budget.cpu = wall, max(budget.cpu, many * limits.cell_cpu_seconds)
+        return budget
 
     def _spend(self, exercise: str, joint: Execution, whole: Budget, parts: int, part: Part = Part.ALL) -> _Spent:
         """Run an exercise without the others' cells, within its part of a budget."""
@@ -257,6 +269,12 @@ class Runs:
     def is_untouched(self, exercise: str) -> bool:
         """Whether an exercise's cells are as they were released, or gone."""
         return all(cell.source in self._released for cell in self._program.cells if exercise in cell.exercises)
+
+    def _has_helpers(self) -> bool:
+        """Whether there are cells of no exercise that the course has not."""
+        return any(
+            not cell.exercises and not cell.check and cell.source not in self._released for cell in self._program.cells
+        )
 
     def _was_alone(self, exercise: str, joint: Execution, lost: Sequence[Mark]) -> bool:
         """Whether the joint run has shown already what a run alone would show.

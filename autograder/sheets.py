@@ -17,7 +17,7 @@ import msgspec
 _DELIMITERS = ",;\t"
 _NEAR = 0.75
 """How much a header must be like a known one to be taken for a slip. `last name` and `name` are further apart."""
-_DEFUSED = re.compile("(^|;)'(?='*\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20])")
+_DEFUSED = re.compile("(^|;)'(?=['\"\\s]*[=+\\-@\uff1d\uff0b\uff0d\uff20])")
 """An apostrophe that keeps a spreadsheet from taking a text for a formula, as `report.documents` writes it."""
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 

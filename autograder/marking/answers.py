@@ -164,7 +164,7 @@ def _refuse_kind(name: str, value: Value, asked: str) -> CheckFailed:
     return CheckFailed(f"`{name}` is {describe_kind(value)}; {asked} is asked for.", detail=f"got {content[:200]}")
 
 
-def read_truth(value: Value) -> bool | None:
+def _read_truth(value: Value) -> bool | None:
     """The truth value that an answer is, as an array of one element too; None where it is none."""
     if isinstance(value, np.ndarray) and value.dtype.kind == "b" and value.size == 1:
         return bool(value.reshape(-1)[0])
@@ -172,7 +172,7 @@ def read_truth(value: Value) -> bool | None:
 
 
 def _read_bool(name: str, value: Value) -> bool:
-    truth = read_truth(value)
+    truth = _read_truth(value)
     if truth is None:
         raise _refuse_kind(name, value, "True or False")
     return truth

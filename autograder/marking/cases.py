@@ -26,6 +26,7 @@ class Verdict(msgspec.Struct):
 
     failures: list[CheckFailed | None]
     notes: list[str]
+    """What was repaired or carried on the published input set."""
     read: dict[str, None]
     """Names of the answers that the test has looked at."""
     fault: BaseException | None = None

@@ -83,22 +83,33 @@ def explain(
         return _explain_value(chosen, published_seed)[:MOST]
 
 
-def explain_hidden(errors: Sequence[CellRun] = ()) -> Explanation:
+def explain_hidden(ending: Ending) -> Explanation:
     """What is said of a test that passes on the published input set: that it does, and not how it fails on others.
 
     Code can choose how to fail by what an input set holds. Words of their own for each way would tell it.
 
-    errors: how the exercise's cells ended. That is told as far as the exercise's status tells it.
+    ending: of the exercise's cells over all input sets, as its status tells it.
     """
-    ended = (why for run in errors if run.ending is not Ending.ERROR and (why := explain_run(run, ())) is not None)
-    if why := next(ended, None):
-        return why  # what was ended may not have got to the other inputs
-    stops = ": on another one your cell stops with an error" if errors else ""
+    if ending not in (Ending.OK, Ending.ERROR) and (ended := explain_run(CellRun(0, ending), ())):
+        return ended  # what was ended may not have got to the other inputs
+    stops = ": on another one your cell stops with an error" if ending is Ending.ERROR else ""
     return Explanation(
         "only-published",
         f"Right for the published input, and not for every other{stops}.",
         "Is a number of the published input written down, or one length taken for another that is the same there? "
         "Take each from the lesson's variables.",
+    )
+
+
+def explain_alone() -> Explanation:
+    """What is said of a test that is lost when an exercise is run without the others, which comes after all else.
+
+    By then its code has seen the hidden input sets, and could choose what it gives on the published one.
+    """
+    return Explanation(
+        "lost-alone",
+        "This is lost also when the exercise is run without the others, which get in its way.",
+        "Restart, run the lesson and this exercise only, and compare each step with what is asked.",
     )
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from autograder.course import Assignment
 from autograder.marking.answers import CheckFailed, get_sheet
 from autograder.marking.cases import Case, Verdict
-from autograder.marking.diagnose import MOST, explain, explain_hidden
-from autograder.marking.diagnosis.nouns import Difference, Explanation
-from autograder.marking.known import Failure, KnownMistake, Match, find_failure, find_mistake
-from autograder.records import CellRun, Ending, Execution, Mark, Missing, Program
+from autograder.marking.diagnose import MOST, explain, explain_alone, explain_hidden
+from autograder.marking.diagnosis.nouns import TYPED_IN, Difference, Explanation
+from autograder.marking.known import KnownMistake, Match, find_failure, find_mistake
+from autograder.records import CellRun, Ending, Execution, Mark, Missing, Program, worst_ending
 
 _MOST_NAMES = 500
 """Names of one exercise that explanations look through; a megabyte of code may assign a hundred thousand."""
@@ -41,16 +41,12 @@ class HiddenTest(msgspec.Struct, frozen=True):
 class Attempt(msgspec.Struct, frozen=True):
     """What a student did for the exercises, beside the answers' verdicts."""
 
-    errors: Mapping[str, Sequence[CellRun]]
-    """By exercise: the cells that did not end well, on the first input set where one did not."""
-    hidden_errors: frozenset[str]
-    """Exercises whose errors are told without a type: code that had seen a hidden input set may have chosen it."""
+    errors: Mapping[str, Sequence[Sequence[CellRun]]]
+    """By exercise: the cells that did not end well, on each input set."""
     assigned: Mapping[str, Sequence[str]]
     """By exercise: names that its cells assign."""
     answers: Mapping[str, Sequence[str]]
     """By exercise: names of its answers."""
-    failures: Mapping[str, Sequence[Failure | None]]
-    """By exercise: the exception of its cells on each input set."""
     show_hints: bool
     after_hidden: bool
     """As of `Execution`."""
@@ -58,28 +54,18 @@ class Attempt(msgspec.Struct, frozen=True):
 
 def build_attempt(execution: Execution, program: Program, assignment: Assignment) -> Attempt:
     """What the explanations need of an execution."""
-    errors: dict[str, list[CellRun]] = {}
-    hidden: set[str] = set()
+    errors: dict[str, list[list[CellRun]]] = {}
     assigned: dict[str, list[str]] = {}
-    failures: dict[str, list[Failure | None]] = {}
     for exercise in assignment.exercises:
         cells = [n for n, cell in enumerate(program.cells) if exercise.id in cell.exercises]
         names = dict.fromkeys(name for n in cells for name in program.cells[n].assigns)
         assigned[exercise.id] = list(islice(names, _MOST_NAMES))
-        failing = [
+        errors[exercise.id] = [
             [run for run in one_pass.runs if run.cell in cells and run.ending is not Ending.OK]
             for one_pass in execution.passes
         ]
-        errors[exercise.id] = next((runs for runs in failing if runs), [])
-        if execution.after_hidden or not any(failing[:1]):
-            hidden.add(exercise.id)
-        failures[exercise.id] = [
-            find_failure(run for run in one_pass.runs if run.cell in cells) for one_pass in execution.passes
-        ]
     answers = {exercise.id: tuple(exercise.answers) for exercise in assignment.exercises}
-    return Attempt(
-        errors, frozenset(hidden), assigned, answers, failures, assignment.show_hints, execution.after_hidden
-    )
+    return Attempt(errors, assigned, answers, assignment.show_hints, execution.after_hidden)
 
 
 def build_mark(
@@ -106,9 +92,9 @@ def build_mark(
         return msgspec.structs.replace(
             mark, message=build_message(test.claim, failure.rationale), hint=failure.hint, detail=failure.detail
         )
-    match = _find_known(test, verdict, cases, attempt, known) if known else None
     found = _explain_numbers(test, verdict, cases, attempt)
-    told = found if mark.visible else (explain_hidden(attempt.errors[test.exercise]),)
+    told = _choose_told(found, test, verdict, cases, attempt)
+    match = _find_known(test, verdict, cases, attempt, known) if known and not attempt.after_hidden else None
     certain = match is not None and match.certain and _is_telling(failure, verdict, cases)
     mistake = match.mistake if match else None
     rationale, hint = _choose(failure, mistake, told, certain=certain)
@@ -119,7 +105,7 @@ def build_mark(
         mark,
         message=build_message(test.claim, rationale),
         hint=hint,
-        detail=failure.detail if mark.visible else _add_untold(failure.detail, found),
+        detail=_add_untold(failure.detail, [each for each in found if each not in told]),
         explanations=tuple([f"mistake:{mistake.id}", *kinds] if mistake else kinds),
     )
 
@@ -137,27 +123,44 @@ def _find_known(
     answers = [{name: sheet.raw[name] for name in wanted if name in sheet.raw} for sheet in sheets]
     mistakes = [each for each in known() or () if each.exercise == test.exercise]
     read = [name for name in verdict.read if name in wanted]
-    return find_mistake(mistakes, test.name, read, answers, attempt.failures[test.exercise])
+    failures = [find_failure(runs) for runs in attempt.errors[test.exercise]]
+    return find_mistake(mistakes, test.name, read, answers, failures)
+
+
+def _choose_told(
+    found: Sequence[Explanation], test: HiddenTest, verdict: Verdict, cases: Sequence[Case], attempt: Attempt
+) -> Sequence[Explanation]:
+    """What the student reads of the explanations that were found over all input sets.
+
+    Code could choose by what a hidden set holds which of them comes out. So its words must be those that the
+    published set alone gives; the others only decide whether they are said.
+    """
+    if attempt.after_hidden:
+        return (explain_alone(),)
+    if verdict.failures[0] is None:
+        runs = [run for own in attempt.errors[test.exercise] for run in own]
+        return (explain_hidden(worst_ending(run.ending for run in runs)),)
+    alone = _explain_numbers(test, verdict, cases[:1], attempt)
+    return [each for each in found if each in alone or each.kind == TYPED_IN]
 
 
 def _explain_numbers(
     test: HiddenTest, verdict: Verdict, cases: Sequence[Case], attempt: Attempt
 ) -> Sequence[Explanation]:
+    """What is wrong on these input sets, the first of which is the published one, as far as their answers say it."""
     wanted = attempt.answers[test.exercise]
+    failures = verdict.failures[: len(cases)]
     differences = [
         _build_difference(case, failure, wanted)
-        for case, failure in zip(cases, verdict.failures, strict=True)
+        for case, failure in zip(cases, failures, strict=True)
         if failure is not None and failure.name
     ]
     if not differences or len({each.name for each in differences}) > 1:
         return ()
-    errors = attempt.errors[test.exercise]
-    if test.exercise in attempt.hidden_errors and verdict.failures[0] is not None:
-        errors = [_forget_error(run) for run in errors]
     return explain(
         differences,
-        published_seed=None if attempt.after_hidden else cases[0].seed,
-        errors=errors,
+        published_seed=cases[0].seed,
+        errors=next((runs for runs in attempt.errors[test.exercise][: len(cases)] if runs), ()),
         assigned=attempt.assigned[test.exercise],
         declared=attempt.answers[test.exercise],
     )
@@ -176,14 +179,10 @@ def _build_difference(case: Case, failure: CheckFailed, names: Sequence[str]) ->
     )
 
 
-def _forget_error(run: CellRun) -> CellRun:
-    return msgspec.structs.replace(run, error="", text="") if run.ending is Ending.ERROR else run
-
-
-def _add_untold(detail: str, found: Sequence[Explanation]) -> str:
+def _add_untold(detail: str, untold: Sequence[Explanation]) -> str:
     """The instructor's words, with what is not told to the student."""
-    untold = " ".join(each.rationale for each in found)
-    return f"{detail} On hidden input sets: {untold}".strip() if untold else detail
+    said = " ".join(each.rationale for each in untold)
+    return f"{detail} Not told to the student: {said}".strip() if said else detail
 
 
 def _is_telling(failure: CheckFailed, verdict: Verdict, cases: Sequence[Case]) -> bool:

@@ -95,10 +95,9 @@ class Recollection:
             return "unexplained"
         if test.exercise not in self._contexts:
             attempt = self._attempt()
-            facts = (tuple(each[test.exercise]) for each in (attempt.errors, attempt.assigned, attempt.failures))
+            errors = (tuple(runs) for runs in attempt.errors[test.exercise])
             # A digest: students choose how long the texts are.
-            hidden = (attempt.after_hidden, test.exercise in attempt.hidden_errors)
-            self._contexts[test.exercise] = _digest((*facts, *hidden))
+            self._contexts[test.exercise] = _digest((*errors, *attempt.assigned[test.exercise], attempt.after_hidden))
         return self._with_known, self._contexts[test.exercise]
 
 

@@ -121,6 +121,8 @@ def run_on_cases(item: pytest.Function, bench: Bench) -> Verdict:
         except BaseException as fault:
             verdict.fault = fault
             break
-        verdict.notes += [note for note in sheet.notes if note not in verdict.notes]
+        if case is bench.cases[0]:
+            # Students read them: code could choose by a hidden set what it leaves to be repaired there.
+            verdict.notes += dict.fromkeys(sheet.notes)
         verdict.read |= sheet.read
     return verdict

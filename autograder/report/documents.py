@@ -13,8 +13,9 @@ from autograder.course import Assignment
 from autograder.intake.files import make_showable
 from autograder.records import ExerciseGrade, FinalExercise, FinalGrade, Grade, LateLine, Mark, Skipped
 
-# At the start of a cell, also where a semicolon begins one, as it does in some countries; wide signs count as well.
-_FORMULA = re.compile("(^|;)(?='*\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20])")
+# At the start of a cell, also where a semicolon begins one, as it does in some countries, behind quotes too; wide signs
+# count as well.
+_FORMULA = re.compile("(^|;)(?=['\"\\s]*[=+\\-@\uff1d\uff0b\uff0d\uff20])")
 # What steers a terminal, turns the reading direction or hides; msgspec escapes only what JSON itself forbids.
 _STEERING = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 

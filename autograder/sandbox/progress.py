@@ -19,6 +19,8 @@ InputSet = tuple[int, Mapping[str, Any]]
 _OUTPUT_COST = 256
 """Bytes that an output counts beside its data, so that many empty ones are no way around the limit."""
 
+ENDED_HIDDEN = "A cell of no exercise was ended on a hidden input set; what it defines is missing there."
+
 
 class Part(Enum):
     """Which of the input sets a program is run on."""
@@ -272,8 +274,12 @@ class Progress:
             if number not in self._died_hidden
         ]
         if self._died_hidden.intersection(ended):
-            notes.append("A cell of no exercise was ended on a hidden input set; what it defines is missing there.")
+            notes.append(ENDED_HIDDEN)
         return notes
+
+    def _list_died(self, number: int) -> list[CellRun]:
+        """Cells that a pass has left out or met its end in; of the published input set none that a hidden one ended."""
+        return [run for cell, run in self._died.items() if number or cell not in self._died_hidden]
 
     def build_execution(self) -> Execution:
         """The record, with a cell that ended its process marked so in each pass that left it out."""
@@ -281,7 +287,7 @@ class Progress:
         passes = []
         # Nobody has asked for a hidden one yet, for whatever reason.
         for number in self._numbers[:1] if self._is_wary else self._numbers:
-            runs = {run.cell: run for run in (*self._died.values(), *self._runs[number])}
+            runs = {run.cell: run for run in (*self._list_died(number), *self._runs[number])}
             if number in left:
                 missing = set(range(len(self._program.cells))) - self._never - runs.keys()
                 runs |= {
@@ -296,7 +302,7 @@ class Progress:
             passes.append(
                 Pass(self._input_sets[number][0], tuple(runs[cell] for cell in sorted(runs)), self._answers[number])
             )
-        evidence = {run.cell: run for run in (*self._died.values(), *self._runs.get(len(self._input_sets), ()))}
+        evidence = {run.cell: run for run in (*self._list_died(0), *self._runs.get(len(self._input_sets), ()))}
         return Execution(
             notes=tuple(self._list_notes()),
             passes=tuple(passes),

@@ -93,17 +93,28 @@ def test_no_number_of_a_run_alone_is_shown(bench) -> None:
     assert_nothing_told(bench, graded)
 
 
-def test_no_number_of_a_joint_run_after_a_try_in_vain_is_shown(bench) -> None:
+@pytest.mark.parametrize("helper", ["", HIDDEN.format(seconds=0.7)], ids=["a try that counts", "a try in vain"])
+def test_a_number_of_the_first_run_on_the_published_set_is_shown(bench, helper) -> None:
     keys = bench.read_source("shared-key") + CLOCK
-    data = bench.build(replace={"shared-key": keys}, before={"head-size-start": [HIDDEN.format(seconds=0.7)]})
-    graded = grade(bench, data)
-    assert graded.runs[TOGETHER].after_hidden
-    assert_nothing_told(bench, graded)
-
-
-def test_a_number_of_the_first_run_on_the_published_set_is_shown(bench) -> None:
-    graded = grade(bench, bench.build(replace={"shared-key": bench.read_source("shared-key") + CLOCK}))
+    before = {"head-size-start": [helper]} if helper else {}
+    graded = grade(bench, bench.build(replace={"shared-key": keys}, before=before))
     assert "731" in tell(bench, graded)
+
+
+def test_answers_for_the_published_set_are_those_of_the_first_run_on_it(bench, monkeypatch) -> None:
+    """What it gives in a later one, it can choose by the hidden sets."""
+    calls = []
+    execute = bench.grader.sandbox.execute
+
+    def note(*arguments, part=Part.ALL, **options):
+        calls.append(part)
+        return execute(*arguments, part=part, **options)
+
+    monkeypatch.setattr(bench.grader.sandbox, "execute", note)
+    graded = grade(bench, bench.build(before={"head-size-start": [HIDDEN.format(seconds=0.7)]}))
+    bench.assert_full(graded.grade)
+    assert not graded.grade.notes
+    assert calls == [Part.WARY, Part.HIDDEN]
 
 
 def assert_nothing_told(bench, graded) -> None:

@@ -216,6 +216,47 @@ def test_a_truth_value_that_turns_when_it_is_alone_is_shown_to_the_instructor(be
     assert not [note for note in steady.notes if "guess twice" in note]
 
 
+def test_an_exercise_that_keeps_the_limit_of_a_cell_has_time_for_all_input_sets_beside_slow_ones(quick_bench) -> None:
+    """Whatever the others use up of what a submission has."""
+    limits = quick_bench.grader.assignment.limits
+    seconds = 0.75 * limits.cell_cpu_seconds
+    assert 3 * 4 * seconds > limits.cpu_seconds, "all of them together are too slow"
+    slow = f"import time\nbegan = time.process_time()\nwhile time.process_time() - began < {seconds}: pass\n"
+    names = [each.id for each in quick_bench.grader.assignment.exercises]
+    graded = grade(quick_bench, {name: slow + quick_bench.read_source(name).split("\n", 1)[1] for name in names})
+    quick_bench.assert_full(graded.grade)
+
+
+SOLVE = """
+def solve(names):
+    drawn = np.random.RandomState(1)
+    weights = [drawn.randn(C, 6) * 0.1 for _ in range(3)]
+    rows = [X @ each for each in weights]
+    names.update(Wq6=weights[0], Wk6=weights[1], Wv6=weights[2], Q6=rows[0], K6=rows[1], V6=rows[2])
+    names.update(n_params=int(np.prod([3, C, 6])), scores6=rows[0] @ rows[1].swapaxes(1, 2) / np.sqrt(6))
+    names.update(same_score_shape=True)
+"""
+
+
+@pytest.mark.parametrize("harm", ["", "np.prod = None", "np.sqrt = lambda number: 1.0", "solve = print"])
+def test_an_exercise_that_a_helper_answers_is_its_own(bench, harm) -> None:
+    """No cell of the notebook is known to belong to it."""
+    keys = f"{bench.read_source('shared-key')}\n{harm}"
+    before = {"shared-key-start": [SOLVE], "head-size": ["solve(globals())"]}
+    graded = bench.grade(bench.build(replace={"shared-key": keys}, drop={"head-size"}, before=before))
+    assert bench.scores(graded)["head-size"] == FULL["head-size"]
+
+
+@pytest.mark.parametrize("answer", ["n_params", "scores6"])
+def test_an_answer_that_is_another_one_alone_is_shown_to_the_instructor(bench, answer) -> None:
+    source = bench.read_source("head-size").split("\n", 1)[1]
+    guess = f"{source}\nif 'Wk_shared' in globals(): {answer} = {answer} * 2\n"
+    graded = grade(bench, {"head-size": guess}).grade
+    assert bench.scores(graded) == FULL
+    (note,) = [note for note in graded.notes if "guess twice" in note]
+    assert f"gave {answer} other values" in note
+
+
 def test_a_cell_that_the_machine_made_wait_has_all_its_time_in_the_run_alone(bench) -> None:
     """A machine that stands still for ten seconds shows as a cell that hangs, and has used no processor time."""
     limit = bench.grader.assignment.limits.cell_cpu_seconds

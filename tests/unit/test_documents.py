@@ -158,6 +158,13 @@ def test_a_semicolon_begins_no_formula_where_it_separates_columns() -> None:
     assert not [cell for cell in row.split(";") if cell.lstrip(' "').startswith("=")]
 
 
+@given(st.text(alphabet=";\"'=+-@ x,"), st.text(alphabet=";\"'=+-@ x,"))
+def test_no_cell_is_a_formula_where_semicolons_separate_them(student, path) -> None:
+    text = build_csv([msgspec.structs.replace(UNGRADED, student=student, path=path)])
+    for row in csv.reader(io.StringIO(text), delimiter=";"):
+        assert not [cell for cell in row if cell.lstrip().startswith(("=", "+", "-", "@"))], row
+
+
 @pytest.mark.parametrize("name", ["ada", "O'Brien", "a=b", "1-2", 'say "x"', "a,b", "a; b", "\u00e9mile", ""])
 def test_other_fields_come_back_as_they_are(name) -> None:
     assert read_rows(build_grade(name))[0]["student"] == name

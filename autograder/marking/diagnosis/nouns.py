@@ -13,6 +13,9 @@ from autograder.records import Value
 
 Array = NDArray[np.float64]
 
+TYPED_IN = "typed-in"
+"""Kind of the explanation that an answer is the same on every input set."""
+
 LARGEST = 5_000
 """Entries of the largest array whose values are looked into; a student's huge array must not cost time."""
 

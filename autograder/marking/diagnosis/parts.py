@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autograder.marking.compare import TOLERANCE, is_close, is_usable
-from autograder.marking.diagnosis.nouns import Array, Case, Cases, Explanation, is_steady, may_show
+from autograder.marking.diagnosis.nouns import TYPED_IN, Array, Case, Cases, Explanation, is_steady, may_show
 
 Mask = NDArray[np.bool_]
 
@@ -41,7 +41,7 @@ def explain_same_numbers(cases: Cases) -> tuple[Explanation, ...]:
         return ()
     return (
         Explanation(
-            "typed-in",
+            TYPED_IN,
             f"`{first.name}` holds the same numbers for every input, and does not follow the lesson's variables.",
             "Which variables does this answer depend on? Use these, so that it is right for every input.",
         ),
