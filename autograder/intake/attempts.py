@@ -9,7 +9,7 @@ from datetime import UTC, tzinfo
 import msgspec
 
 from autograder.clock import parse_moment, settle_moment
-from autograder.intake.files import MAX_DEPTH, File, Source, make_showable
+from autograder.intake.files import MAX_DEPTH, File, Source, build_tags, make_showable, tell_apart
 from autograder.intake.lms import Handed, Submitter, name_blackboard_users, recognise_files
 from autograder.records import Skipped
 
@@ -51,6 +51,7 @@ def sort_out(
     """Decide for the files below one place. `others` are the course's other assignments."""
     skipped: list[Skipped] = []
     found: list[Attempts] = []
+    files = tell_apart(files)
     real = [file for file in files if not file.junk or file.name == "timestamp.txt"]
     handed = dict(
         zip(real, recognise_files([(each.folders, each.name) for each in real], told.submitters), strict=True)
@@ -71,16 +72,18 @@ def sort_out(
             if reason:
                 skipped.append(Skipped(file.shown, reason))
             else:
-                source = _build_source(file, _name_student(root_name, file, assignment))
+                source = _build_source(file, _name_student(root_name, file, assignment) + file.tag)
                 found.append(Attempts((source,), file.relative))
         elif home[-1] == assignment:
             homes.setdefault(home, []).append(_Item(file, _look_inside(file, len(home))))
         else:
             skipped.append(Skipped(file.shown, file.skip or f"belongs to the assignment {make_showable(home[-1])}"))
+    tags = build_tags("/".join(home[:-1]) for home in homes)
     for home, items in homes.items():
         chosen, rest = _choose_file(items, assignment, others)
         skipped += rest
-        source = _add_timestamp(_build_source(chosen, make_showable(home[-2])), told.timestamps.get(home))
+        student = make_showable(home[-2]) + tags.get("/".join(home[:-1]), "")
+        source = _add_timestamp(_build_source(chosen, student), told.timestamps.get(home))
         found.append(Attempts((source,), chosen.relative))
     users = name_blackboard_users(key[1] for key in students if key[0] == "Blackboard")
     for group in students.values():

@@ -1,8 +1,11 @@
 """What every layout is made of: a file that was found, and a source that will be graded."""
 
+import hashlib
 import re
 import stat
 import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -82,11 +85,18 @@ class File(msgspec.Struct, frozen=True):
     member: str = ""
     is_folder: bool = False
     """A folder that cannot be listed; `folders` ends with its own name."""
+    tag: str = ""
+    """Tells it from another one whose name is shown alike; empty where nothing has to. `shown` ends with it."""
+
+    @property
+    def raw(self) -> str:
+        """The path below what was named, as it is."""
+        return "/".join(self.folders if self.is_folder else (*self.folders, self.name))
 
     @property
     def relative(self) -> str:
         """The path below what was named, safe to print."""
-        return make_showable("/".join(self.folders if self.is_folder else (*self.folders, self.name)))
+        return make_showable(self.raw) + self.tag
 
 
 def classify_name(name: str, folders: tuple[str, ...], mode: int) -> tuple[str, bool]:
@@ -112,6 +122,35 @@ def classify_name(name: str, folders: tuple[str, ...], mode: int) -> tuple[str, 
 def make_showable(text: str) -> str:
     """A name that can be printed and stored: no control or invisible characters, no bytes that are not UTF-8."""
     return _STACKED.sub(r"\1", _UNSHOWABLE.sub("\ufffd", unicodedata.normalize("NFC", text)))
+
+
+def tell_apart(files: Sequence[File]) -> list[File]:
+    """The files of one place, with a tag for each whose name is written otherwise than it is shown."""
+    tags = build_tags(file.raw for file in files)
+    return [
+        msgspec.structs.replace(file, shown=file.shown + tag, tag=tag) if (tag := tags.get(file.raw)) else file
+        for file in files
+    ]
+
+
+def build_tags(names: Iterable[str]) -> dict[str, str]:
+    """What is to be shown behind those names of one place that are written otherwise than they are shown.
+
+    Students go by what is shown, and a Kelvin sign is shown as a K. Letters and their accents may be written together
+    or apart, as systems do it in their own way; only where both are there, the latter are tagged.
+    """
+    raws = set(names)
+    counts = Counter(map(make_showable, raws))
+    return {raw: _build_tag(raw) for raw in raws if _is_disguised(raw, counts[make_showable(raw)])}
+
+
+def _is_disguised(raw: str, alike: int) -> bool:
+    shown = make_showable(raw)
+    return raw != shown and (alike > 1 or raw != unicodedata.normalize("NFD", shown))
+
+
+def _build_tag(raw: str) -> str:
+    return f" [{hashlib.sha256(raw.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}]"
 
 
 def make_lines_showable(text: str) -> str:

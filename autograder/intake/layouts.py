@@ -30,7 +30,7 @@ import msgspec
 from autograder.errors import NotebookError, UsageError
 from autograder.intake.archives import list_archive, read_member, read_members
 from autograder.intake.attempts import Attempts, Told, sort_out
-from autograder.intake.files import MAX_FILE_BYTES, File, Source, classify_name, make_showable
+from autograder.intake.files import MAX_FILE_BYTES, File, Source, classify_name, make_showable, tell_apart
 from autograder.intake.folders import list_folder, read_beginning, read_file
 from autograder.intake.lms import Submitter, is_in_submission, parse_gradescope_list
 from autograder.records import Skipped, Submission
@@ -132,7 +132,8 @@ def _find_at(
         return [], [Skipped(shown, skip)]
     # A link that a person names is followed, here and once; one that takes a file's place later is not.
     target = Path(os.path.realpath(path)) if path.is_symlink() else path
-    return [Attempts((Source(make_showable(path.stem), target, shown),), shown)], []
+    (file,) = tell_apart([File(target, shown, path.name)])
+    return [Attempts((Source(make_showable(path.stem) + file.tag, target, file.shown),), file.shown)], []
 
 
 def _read_told(files: Sequence[File], zone: tzinfo | None) -> Told:

@@ -6,7 +6,7 @@ A student's failure comes back as an `Ending`; an exception from here is our fau
 import contextlib
 import signal
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -132,14 +132,16 @@ class Session:
         progress = Progress(self._assignment, program, input_sets, frozenset(skip), evidence, part)
         job = build_job(program, self._assignment, lesson, self._cells, reset=reset)
         preload = self._find_preload(cell.source for cell in program.cells)
+        is_first = True
         while progress.steps and budget.wall > 0 and budget.cpu > 0:
             try:
                 # On nobody's time: who comes first would have less than the others.
                 server = self._start(preload)
-                cpu = self._run_once(server, progress, job, budget)
+                cpu = self._run_once(server, progress, job, budget, is_first=is_first)
             except Exception:
                 self.close()  # also after a fault of ours: the next submission starts anew
                 raise
+            is_first = False
             budget.cpu -= cpu
             progress.cpu += cpu
         execution = progress.build_execution()
@@ -147,9 +149,11 @@ class Session:
             return msgspec.structs.replace(execution, notes=(UNWALLED, *execution.notes))
         return execution
 
-    def _run_once(self, server: Server, progress: Progress, job: wire.Job, budget: Budget) -> float:
+    def _run_once(self, server: Server, progress: Progress, job: wire.Job, budget: Budget, *, is_first: bool) -> float:
         """One set of walled processes for the steps that are left; the CPU seconds that it used."""
-        clone = server.clone()
+        # What comes before and after is ours; not so where a cell has made a further set necessary.
+        with contextlib.nullcontext() if is_first else _charge(budget):
+            clone = server.clone()
         limits = self._assignment.limits
         self._groups = self._groups or Groups()
         try:
@@ -157,12 +161,8 @@ class Session:
                 progress.begin()
                 watch = Watch(clone, budget, limits.memory_bytes if group is None else None)
                 exchange = Exchange(clone, progress, job, watch)
-                # What comes before and after is ours.
-                began = time.monotonic()
-                try:
+                with _charge(budget):
                     ended = exchange.run()
-                finally:
-                    budget.wall -= time.monotonic() - began
                 if exchange.was_refused:
                     progress.forget_place()
                 else:
@@ -183,6 +183,15 @@ class Session:
             return max(cpu, watch.cpu_seconds)
         finally:
             clone.close()
+
+
+@contextlib.contextmanager
+def _charge(budget: Budget) -> Iterator[None]:
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        budget.wall -= time.monotonic() - began
 
 
 def _close(starting: Future[Server]) -> None:

@@ -286,6 +286,19 @@ def test_regrade_does_not_promise_to_run_what_is_no_notebook(school: School) -> 
     assert "4 submissions were not run" in school.call("regrade").stdout
 
 
+@pytest.mark.parametrize("disguise", ["\u212aarl", "Karl\u200b"])
+@pytest.mark.parametrize("first", ["Karl", "the disguise"])
+def test_who_hands_in_under_a_name_that_is_shown_alike_takes_nobodys_place(school: School, disguise, first) -> None:
+    handed = {"Karl": {}, disguise: {"shared-key": "K_shared = 1"}}
+    for name in sorted(handed, key=lambda name: (name == "Karl") is (first != "Karl")):
+        school.hand_in(name, handed[name])
+        scores = {student: each.grade.score for student, each in school.grade().items()}
+    assert scores["Karl"] == 13
+    assert len([student for student in scores if student.startswith("Karl")]) == 2
+    with open_store(default_place(school.folder)) as store:
+        assert {each.student for each in store.latest_grades("qkv")} == set(scores)
+
+
 def test_points_by_hand_survive_a_regrade_and_are_shown(graded: School) -> None:
     assert graded.call("mark", "bob", "shared-key", "3", "--override", "--why", "a typo").returncode == 0
     assert graded.call("mark", "bob", "shared-key", "0.5").returncode == 0

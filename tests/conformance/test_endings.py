@@ -3,13 +3,16 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import msgspec
 import pytest
 
 from autograder.course import Limits
-from autograder.records import Ending
+from autograder.records import Cell, Ending, Program
+from autograder.sandbox.watch import build_budget
 
 from .conftest import INPUT_SETS, TIGHT, Room
 from .differences import NONE
@@ -70,6 +73,25 @@ def test_an_ending_costs_its_own_exercise_alone(room: Room, name: str) -> None:
     assert room.read_ending(execution)[0] in endings, room.read_ending(execution)
     assert [each.answers.get("b") for each in execution.passes] == [None, None]
     assert_next_is_right(room)
+
+
+def test_sandboxes_that_a_submission_makes_necessary_are_on_its_own_time(room: Room, monkeypatch) -> None:
+    """Each cell that ends its process needs a further one, and a notebook may hold thousands."""
+    clones = []
+
+    def clone(server):
+        clones.append(time.sleep(0.3 if clones else 0))
+        return make(server)
+
+    room.run("b = 1")
+    (starting,) = room.session._servers.values()
+    make = type(starting.result()).clone
+    monkeypatch.setattr(type(starting.result()), "clone", clone)
+    cells = tuple(Cell(number, "import os\nos._exit(0)") for number in range(60))
+    budget = msgspec.structs.replace(build_budget(room.assignment), wall=6.0)
+    execution = room.session.execute(Program(cells), INPUT_SETS, budget)
+    assert len(clones) < 30
+    assert execution.passes[0].runs[-1].ending is Ending.TIMEOUT
 
 
 LIMITS_OF_THE_INIT = """

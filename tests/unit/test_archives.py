@@ -203,7 +203,8 @@ def test_names_of_every_script_are_read_whatever_the_archive_says_of_them(tmp_pa
     names = ("Zo\xeb \U0001f642_3_assignsubmission_file/qkv.ipynb", "\u5f20\u4f1f.ipynb", "a\x1b[31m\u202e.ipynb")
     path = make_zip(tmp_path / "c.zip", *((name, b"1") for name in names))
     students, _ = find(path)
-    assert set(students) == {"Zo\xeb \U0001f642", "\u5f20\u4f1f", "a\ufffd[31m\ufffd"}
+    plain = {student.partition(" [")[0] for student in students}
+    assert plain == {"Zo\xeb \U0001f642", "\u5f20\u4f1f", "a\ufffd[31m\ufffd"}
     # Without the flag that says UTF-8, as macOS writes it; and a name that is no UTF-8 at all.
     for name in names:
         patch_directory(path, name, 8, "<H", 0)

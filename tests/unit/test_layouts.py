@@ -283,6 +283,38 @@ def test_a_folder_that_cannot_be_listed_is_an_ungraded_submission(
         find_submissions([open_folder / "alice"], "qkv")
 
 
+ALIKE = [
+    ("Karl", "\u212aarl"),
+    ("a\ufffd", "a\x01"),
+    ("a\x01", "a\x02"),
+    ("\xc5sa", "\u212bsa"),
+    ("M\xfcller", "Mu\u0308ller"),
+    ("e\u0301\u0323", "e\u0323\u0301"),
+    ("x" + "\u0301" * 4, "x" + "\u0301" * 5),
+]
+
+
+@pytest.mark.parametrize("folder", ["", "qkv"], ids=["files", "tree"])
+@pytest.mark.parametrize("names", ALIKE)
+def test_names_that_are_shown_alike_are_those_of_two_students(
+    tmp_path: Path, names: tuple[str, str], folder: str
+) -> None:
+    for name in names:
+        path = tmp_path / name / "qkv" / "qkv.ipynb" if folder else tmp_path / f"{name}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(name.encode())
+    sources, _ = find_submissions([tmp_path], "qkv")
+    assert len({source.student for source in sources}) == len({source.shown for source in sources}) == 2
+
+
+@pytest.mark.parametrize("names", [("Karl", "\u212aarl"), ("M\xfcller", "Mu\u0308ller")])
+def test_a_name_that_is_written_as_it_is_shown_stays_as_it_is(tmp_path: Path, names: tuple[str, str]) -> None:
+    for name in names:
+        (tmp_path / f"{name}.ipynb").write_bytes(name.encode())
+    sources, _ = find_submissions([tmp_path], "qkv")
+    assert [read_submission(each).data for each in sources if each.student == names[0]] == [names[0].encode()]
+
+
 def test_names_that_no_terminal_can_show_are_made_safe(tmp_path: Path) -> None:
     for name in (
         b"a\xff.ipynb",
@@ -293,7 +325,7 @@ def test_names_that_no_terminal_can_show_are_made_safe(tmp_path: Path) -> None:
         with open(os.path.join(os.fsencode(tmp_path), name), "wb"):
             pass
     sources, _ = find_submissions([tmp_path], "qkv")
-    assert {source.student for source in sources} == {
+    assert {source.student.partition(" [")[0] for source in sources} == {
         *("a\ufffd", "b\ufffd[31m\ufffd", "Zo\xeb \U0001f642", "c\ufffdtxt")
     }
     for source in sources:
