@@ -296,7 +296,7 @@ def test_who_hands_in_under_a_name_that_is_shown_alike_takes_nobodys_place(schoo
     assert scores["Karl"] == 13
     assert len([student for student in scores if student.startswith("Karl")]) == 2
     with open_store(default_place(school.folder)) as store:
-        assert {each.student for each in store.latest_grades("qkv")} == set(scores)
+        assert {each.grade.student for each in store.latest_grades("qkv")} == set(scores)
 
 
 def test_points_by_hand_survive_a_regrade_and_are_shown(graded: School) -> None:
