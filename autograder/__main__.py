@@ -14,14 +14,15 @@ _AGAIN_SECONDS = 0.05
 def main() -> NoReturn:
     """Entry point."""
     sys.unraisablehook = _repeat_interrupt
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is signal.default_int_handler:
+    is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_usual:
         # An import that an exception ends may make another of it, and there is nothing yet to be put in order.
         signal.signal(signal.SIGINT, _leave)
     from autograder import cli
 
     try:
-        signal.signal(signal.SIGINT, handler)
+        if is_usual:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         cli.main()
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

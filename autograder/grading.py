@@ -183,8 +183,8 @@ class Grader:
                 if alone.turned:
                     notes.append(
                         f"Exercise {exercise.id} gave {', '.join(alone.turned)} other values alone than together with "
-                        "the others. They changed something that it uses, or it looks in which run it is, "
-                        "to guess twice."
+                        "the others. They changed something that it uses, or it draws numbers without a seed, or it "
+                        "looks in which run it is, to guess twice."
                     )
             best[exercise.id] = alone or outcome
         chosen = [best[mark.exercise].marks[mark.name] for mark in marks]

@@ -179,6 +179,7 @@ class Grade(msgspec.Struct, frozen=True):
     """`graded` or `ungraded`."""
     reason: str | None = None
     notes: tuple[str, ...] = ()
+    """For the instructor."""
     score: float | None = None
     max_score: float | None = None
     pending: float | None = None

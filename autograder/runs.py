@@ -86,6 +86,7 @@ class Runs:
         self._left = self._build_alone()
         self._tried: dict[str, _Spent] = {}
         self._shown: Execution | None = None  # the published pass and the notebook as submitted, of a try in vain
+        self._paid_wall = self._paid_cpu = 0.0
         self._thrown_away = 0.0
         self.made: dict[str, Execution] = {}
         self.wanted: list[str] = []
@@ -99,6 +100,7 @@ class Runs:
         execution = self._try_quickly()
         if execution is None:
             budget = build_budget(self._assignment)
+            budget.wall, budget.cpu = budget.wall - self._paid_wall, budget.cpu - self._paid_cpu
             if self._shown is None:
                 execution = self._sandbox.execute(self._program, self._inputs, budget)
             else:
@@ -118,7 +120,7 @@ class Runs:
         budget = build_budget(self._assignment)
         budget.cell_cpu = max(_QUICK_SECONDS, whole * _QUICK)
         # Where all cells together take longer, it is no matter of one.
-        budget.wall, budget.cpu = budget.wall / 2, budget.cpu / 2
+        wall, cpu = budget.wall, budget.cpu = budget.wall / 2, budget.cpu / 2
         if budget.cell_cpu >= whole or self._tries.left <= 0:
             return None
         joint = self._sandbox.execute(self._program, self._inputs, budget, part=Part.WARY)
@@ -137,6 +139,7 @@ class Runs:
         if len(joint.passes) > 1:
             notes = tuple(note for note in joint.notes if note != ENDED_HIDDEN)
             self._shown = msgspec.structs.replace(joint, passes=joint.passes[:1], notes=notes, cpu_seconds=0.0)
+            self._paid_wall, self._paid_cpu = wall - budget.hidden_wall, cpu - budget.hidden_cpu
         return None
 
     def _add_hidden(
@@ -205,8 +208,8 @@ class Runs:
         lost: the marks that the exercise lost in the joint run.
         """
         if self.is_untouched(exercise):
-            # A helper may give its answers all the same.
-            if not self._has_helpers():
+            # A helper may give its answers all the same, and another exercise may have harmed that.
+            if not self._has_helpers() or all(map(self.is_untouched, self._ids)):
                 return None
         elif self._was_alone(exercise, joint, lost):
             return None
@@ -228,10 +231,10 @@ class Runs:
         return self.made[exercise]
 
     def _build_alone(self) -> Budget:
-        """For all runs alone, which share it out so that no exercise uses it up for others: as much again as the joint
-        run has, and for each exercise no less than a cell may use on all input sets."""
+        """For all runs alone, shared out so that no exercise uses it up for others: as much again as the joint run has.
+        For each exercise no less than a cell may use on all input sets, and once more for what is around it."""
         limits, budget = self._assignment.limits, build_budget(self._assignment)
-        many = len(self._ids) * len(self._inputs)
+        many = len(self._ids) * (len(self._inputs) + 1)
         wall = max(budget.wall, many * limits.cell_wall_seconds)
         budget.delay *= wall / budget.wall
         budget.wall, budget.cpu = wall, max(budget.cpu, many * limits.cell_cpu_seconds)

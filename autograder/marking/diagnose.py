@@ -31,7 +31,7 @@ from autograder.marking.diagnosis.shapes import explain_shape, has_right_numbers
 from autograder.marking.diagnosis.sources import explain_lesson_name, explain_own_name, explain_source
 from autograder.records import CellRun, Ending, Missing
 
-__all__ = ["MOST", "Difference", "Explanation", "explain", "explain_hidden"]
+__all__ = ["MOST", "Difference", "Explanation", "explain", "explain_alone", "explain_hidden"]
 
 MOST = 2
 """Explanations that a student gets at most for one test."""
@@ -58,7 +58,7 @@ _OTHER_SHAPE: tuple[Rule, ...] = (explain_lesson_name, explain_piece, explain_ow
 def explain(
     differences: Sequence[Difference],
     *,
-    published_seed: int | None,
+    published_seed: int,
     errors: Sequence[CellRun] = (),
     assigned: Sequence[str] = (),
     declared: Sequence[str] = (),
@@ -67,7 +67,6 @@ def explain(
 
     differences: the answer that was refused, one for each input set that failed. Of several answers the first one
     that was refused on all of them is explained.
-    published_seed: None where no number of any input set may be shown.
     errors: how the exercise's cells ended, on any input set; their texts are never quoted.
     assigned: the names that the exercise's cells assign.
     declared: the names of all answers of the exercise.
@@ -83,19 +82,19 @@ def explain(
         return _explain_value(chosen, published_seed)[:MOST]
 
 
-def explain_hidden(ending: Ending) -> Explanation:
+def explain_hidden(worst: CellRun | None) -> Explanation:
     """What is said of a test that passes on the published input set: that it does, and not how it fails on others.
 
     Code can choose how to fail by what an input set holds. Words of their own for each way would tell it.
 
-    ending: of the exercise's cells over all input sets, as its status tells it.
+    worst: of the exercise's cells over all input sets, what its status tells; None where all ended well.
     """
-    if ending not in (Ending.OK, Ending.ERROR) and (ended := explain_run(CellRun(0, ending), ())):
+    if worst and worst.ending is not Ending.ERROR and (ended := explain_run(worst, ())):
         return ended  # what was ended may not have got to the other inputs
-    stops = ": on another one your cell stops with an error" if ending is Ending.ERROR else ""
+    stops = " On some input your cell stops with an error." if worst else ""
     return Explanation(
         "only-published",
-        f"Right for the published input, and not for every other{stops}.",
+        f"Right for the published input, and not for every other.{stops}",
         "Is a number of the published input written down, or one length taken for another that is the same there? "
         "Take each from the lesson's variables.",
     )
@@ -108,7 +107,7 @@ def explain_alone() -> Explanation:
     """
     return Explanation(
         "lost-alone",
-        "This is lost also when the exercise is run without the others, which get in its way.",
+        "This is lost when the exercise is run without the others, which get in its way.",
         "Restart, run the lesson and this exercise only, and compare each step with what is asked.",
     )
 
@@ -123,7 +122,7 @@ def _choose_answer(differences: Sequence[Difference]) -> list[Difference]:
     return []
 
 
-def _explain_value(differences: Sequence[Difference], published_seed: int | None) -> tuple[Explanation, ...]:
+def _explain_value(differences: Sequence[Difference], published_seed: int) -> tuple[Explanation, ...]:
     slips = [find_slip(each) for each in differences]
     if any(slips):
         return explain_kind(differences)

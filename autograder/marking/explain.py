@@ -15,6 +15,7 @@ from autograder.marking.answers import CheckFailed, get_sheet
 from autograder.marking.cases import Case, Verdict
 from autograder.marking.diagnose import MOST, explain, explain_alone, explain_hidden
 from autograder.marking.diagnosis.nouns import TYPED_IN, Difference, Explanation
+from autograder.marking.diagnosis.scalars import FROM_SEVERAL
 from autograder.marking.known import KnownMistake, Match, find_failure, find_mistake
 from autograder.records import CellRun, Ending, Execution, Mark, Missing, Program, worst_ending
 
@@ -101,11 +102,15 @@ def build_mark(
     if not attempt.show_hints:
         hint = ""
     kinds = list(dict.fromkeys(each.kind for each in (*told, *found)))[:MOST]
+    message = build_message(test.claim, rationale)
+    words = [each.rationale for each in found]
+    if attempt.after_hidden or not mark.visible:
+        words.insert(0, failure.rationale)
     return msgspec.structs.replace(
         mark,
-        message=build_message(test.claim, rationale),
+        message=message,
         hint=hint,
-        detail=_add_untold(failure.detail, [each for each in found if each not in told]),
+        detail=_add_untold(failure.detail, words, message),
         explanations=tuple([f"mistake:{mistake.id}", *kinds] if mistake else kinds),
     )
 
@@ -133,15 +138,21 @@ def _choose_told(
     """What the student reads of the explanations that were found over all input sets.
 
     Code could choose by what a hidden set holds which of them comes out. So its words must be those that the
-    published set alone gives; the others only decide whether they are said.
+    published set alone gives; the others only decide whether they are said. Some say what one set cannot give.
     """
     if attempt.after_hidden:
         return (explain_alone(),)
-    if verdict.failures[0] is None:
+    published = verdict.failures[0]
+    if published is None:
         runs = [run for own in attempt.errors[test.exercise] for run in own]
-        return (explain_hidden(worst_ending(run.ending for run in runs)),)
+        worst = worst_ending(run.ending for run in runs)
+        return (explain_hidden(next((run for run in runs if run.ending is worst), None)),)
+    if not published.name:
+        return ()
     alone = _explain_numbers(test, verdict, cases[:1], attempt)
-    return [each for each in found if each in alone or each.kind == TYPED_IN]
+    is_array = isinstance(published.wanted, np.ndarray) and published.wanted.ndim
+    further = {TYPED_IN} if is_array else FROM_SEVERAL
+    return [each for each in found if each in alone or each.kind in further]
 
 
 def _explain_numbers(
@@ -179,10 +190,10 @@ def _build_difference(case: Case, failure: CheckFailed, names: Sequence[str]) ->
     )
 
 
-def _add_untold(detail: str, untold: Sequence[Explanation]) -> str:
-    """The instructor's words, with what is not told to the student."""
-    said = " ".join(each.rationale for each in untold)
-    return f"{detail} Not told to the student: {said}".strip() if said else detail
+def _add_untold(detail: str, words: Sequence[str], message: str) -> str:
+    """The instructor's words, with those that are not told to the student."""
+    untold = " ".join(each for each in words if each and each not in message)
+    return f"{detail} Not told to the student: {untold}".strip() if untold else detail
 
 
 def _is_telling(failure: CheckFailed, verdict: Verdict, cases: Sequence[Case]) -> bool:

@@ -1,5 +1,6 @@
 """Known mistakes with the answers that they give, and which of them a submission's answers equal. Pure."""
 
+import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 
@@ -84,10 +85,12 @@ def equal_everywhere(left: Sequence[Answers], right: Sequence[Answers], names: C
 def equal_values(left: Value, right: Value) -> bool:
     """Whether two answers are the same: arrays up to rounding and with NaN where the other has it, all else exactly."""
     if not isinstance(left, np.ndarray) or not isinstance(right, np.ndarray):
-        return type(left) is type(right) and left == right
+        both_nan = isinstance(left, float) and isinstance(right, float) and math.isnan(left) and math.isnan(right)
+        return both_nan or (type(left) is type(right) and left == right)
     if left.shape != right.shape or left.dtype.kind in "c" or right.dtype.kind in "c":
         return left.shape == right.shape and np.array_equal(left, right)
-    left, right = left.astype(np.float64), right.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a NaN that signals, or numbers that are beyond all floats
+        left, right = left.astype(np.float64), right.astype(np.float64)
     finite = np.isfinite(left)
     if not np.array_equal(finite, np.isfinite(right)):
         return False

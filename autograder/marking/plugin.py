@@ -97,7 +97,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
 
 
 def run_on_cases(item: pytest.Function, bench: Bench) -> Verdict:
-    """One verdict over all input sets; every set is run, so that what is typed in can be told."""
+    """One verdict over all input sets; every set is run, so that what holds on all can be told."""
     wanted: dict[str, Any] = {name: item.funcargs.get(name) for name in item._fixtureinfo.argnames}
     verdict = Verdict([], [], {})
     for case in bench.cases:

@@ -66,7 +66,10 @@ class Exchange:
 
     def _continue(self) -> None:
         """Ask for what may be asked now, close when all is done, end what overruns."""
+        was_wary = self._progress.is_wary
         more = self._progress.take_requests()
+        if was_wary and not self._progress.is_wary:
+            self._watch.note_hidden()
         if more:
             self._outgoing += more
             self._poll.register(self._clone.request, select.POLLOUT)

@@ -68,7 +68,7 @@ class Progress:
         shown = [_Step(len(input_sets), graded[0].seed, False)] if evidence else []
         visible = [] if part is Part.HIDDEN else [graded[0], *shown]
         self.steps = visible if part is Part.PUBLISHED else visible + graded[1:]
-        self._is_wary = part is Part.WARY
+        self.is_wary = part is Part.WARY
         self._numbers = [step.number for step in self.steps if step.graded]
         self._runs: dict[int, list[CellRun]] = {step.number: [] for step in self.steps}
         self._answers: dict[int, dict[str, Any]] = {step.number: {} for step in self.steps}
@@ -104,13 +104,13 @@ class Progress:
             before = self.steps[self._done : self._asked]
             if any(not each.graded for each in before):
                 break
-            if self._is_wary and step.graded and step.number:
+            if self.is_wary and step.graded and step.number:
                 if any(not each.number for each in before):
                     break
                 if self._has_run_out():
                     del self.steps[self._asked :]
                     break
-                self._is_wary = False
+                self.is_wary = False
             values = self._input_sets[step.number][1] if step.graded else {}
             message = wire.RunPass(
                 step.number,
@@ -252,7 +252,7 @@ class Progress:
                 self._died_hidden.add(cell)
         else:
             self._runs[step.number] = [run for run in self._runs[step.number] if run.cell != cell] + [blamed]
-            self.steps = [] if self._is_wary and ending is Ending.TIMEOUT else self.steps[1:]
+            self.steps = [] if self.is_wary and ending is Ending.TIMEOUT else self.steps[1:]
 
     def _find_blamed(self, done: Sequence[_Step]) -> int | None:
         """The cell that was running or ran last; where none did, the next that would. None when all are blamed."""
@@ -286,7 +286,7 @@ class Progress:
         left = {step.number for step in self.steps}
         passes = []
         # Nobody has asked for a hidden one yet, for whatever reason.
-        for number in self._numbers[:1] if self._is_wary else self._numbers:
+        for number in self._numbers[:1] if self.is_wary else self._numbers:
             runs = {run.cell: run for run in (*self._list_died(number), *self._runs[number])}
             if number in left:
                 missing = set(range(len(self._program.cells))) - self._never - runs.keys()

@@ -35,6 +35,7 @@ _DELAY_SECONDS = 0.05
 _MOST_DELAY = 2
 """Times a limit on the clock: what is given back at most. Code can have a process that waits for it, and do nothing."""
 _LONG_LOOK_SECONDS = 0.1
+_MOMENT_SECONDS = 0.1
 _DOUBTS = 3
 """Looks in a row that may seem too much while processes come and go."""
 SLACK = 1.05
@@ -51,6 +52,9 @@ class Budget(msgspec.Struct):
     cell_cpu: float
     delay: float = 0.0
     """How much waiting for a processor may still be given back."""
+    hidden_wall: float = 0.0
+    hidden_cpu: float = 0.0
+    """What was left when a hidden input set was first asked for, where a run is wary of that."""
 
 
 def build_budget(assignment: Assignment) -> Budget:
@@ -78,7 +82,7 @@ class Watch:
         self._memory = memory_bytes
         self._pid = -1
         self._clone = clone
-        now = time.monotonic()
+        self._began = now = time.monotonic()
         self._end = now + budget.wall
         self._next_poll = now + _POLL_SECONDS
         self._cpu_base = 0.0
@@ -98,6 +102,14 @@ class Watch:
         self._cell_delay = _MOST_DELAY * self._budget.cell_wall
         self._fresh = True
         self.is_unsure = False
+
+    def note_hidden(self) -> None:
+        """What comes from now on is for hidden input sets."""
+        took = time.monotonic() - self._began
+        # To measure costs more than what there can be after a moment.
+        used = measure_cpu(self._pid) - self._clone.cpu_before if took > _MOMENT_SECONDS and self._find_pid() else took
+        self._budget.hidden_wall = self._end - time.monotonic()
+        self._budget.hidden_cpu = self._budget.cpu - used
 
     @property
     def out_of_time(self) -> bool:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from autograder.grading import Order
-from autograder.records import Submission
+from autograder.records import Ending, Submission
 from autograder.runs import TOGETHER
 from autograder.sandbox.progress import Part
 
@@ -56,6 +56,40 @@ def test_the_notebook_as_submitted_runs_before_anything_hidden_is_seen_and_once(
     if "while True" not in "".join(codes.values()) and "while text" not in "".join(codes.values()):
         bench.assert_full(graded.grade)
     assert all(len(run.passes) == 4 for run in graded.runs.values())
+
+
+@pytest.mark.parametrize("tries", [3, 0])
+def test_what_is_ended_on_the_published_set_is_ended_once_and_noted_once(bench, tries) -> None:
+    before = {"head-size-start": ["import os\nos._exit(3)", HIDDEN.format(seconds=0.7)]}
+    graded = grade(bench, bench.build(before=before), tries)
+    bench.assert_full(graded.grade)
+    (note,) = graded.grade.notes
+    assert "ended itself" in note
+    (cell,) = {run.cell for run in graded.runs[TOGETHER].passes[0].runs if run.ending is Ending.EXITED}
+    assert [run.ending for each in graded.runs[TOGETHER].passes for run in each.runs if run.cell == cell] == [
+        Ending.EXITED
+    ] * 4
+
+
+@pytest.mark.parametrize("tries", [3, 0])
+def test_a_cell_that_is_ended_on_a_hidden_set_ended_well_before(bench, tries) -> None:
+    keys = f"{bench.read_source('shared-key')}\nimport os\nif text != 'the lamp': os._exit(3)"
+    graded = grade(bench, bench.build(replace={"shared-key": keys}), tries)
+    joint = graded.runs[TOGETHER]
+    assert {run.ending for run in (*joint.evidence, *joint.passes[0].runs)} == {Ending.OK}
+    assert Ending.EXITED in {run.ending for run in joint.passes[1].runs}
+
+
+@pytest.mark.parametrize("tries", [3, 0])
+def test_marks_do_not_depend_on_a_try_where_the_published_part_takes_most_of_the_time(course, tries) -> None:
+    limits = {"cell_cpu_seconds": 1.0, "cpu_seconds": 5.0, "cell_wall_seconds": 8.0, "wall_seconds": 40.0}
+    spin = "import time\nfrom time import process_time as clock\nend = clock() + (0.4 if text == 'the lamp' else {})\n"
+    helpers = [spin.format(seconds) + "while clock() < end: pass\n" for seconds in (0.85, 0.6)]
+    with open_bench(course, limits) as bench:
+        graded = grade(bench, bench.build(before={"shared-key-start": helpers}), tries)
+        # 2 x 0.8 s and 2 x 1.45 s are within 5 s, and a third hidden set is not.
+        unfinished = [any(run.ending is Ending.TIMEOUT for run in each.runs) for each in graded.runs[TOGETHER].passes]
+    assert unfinished == [False, False, False, True]
 
 
 @pytest.mark.parametrize("tries", [3, 0])

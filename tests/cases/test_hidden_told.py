@@ -3,11 +3,15 @@
 Code sees each input set that it is run on, and can choose by it what it does there. So all that it does reads the same.
 """
 
-import builtins
-
 import pytest
 
+from autograder.catalogue import load_catalogue
+
+from ..escapes.kit import list_exceptions
+
 FREE_COUNT = "`n_params` is not the count of this head's learnable numbers."
+
+MISTAKE = "all-first-values"
 
 SMUGGLERS = {
     "a text": "is_symmetric = text",
@@ -42,15 +46,6 @@ def test_where_and_how_a_helper_ends_on_a_hidden_set_is_its_choice_and_not_told(
     assert "ended itself" in note
 
 
-def list_types() -> list[str]:
-    left_out = Warning | BaseExceptionGroup | UnicodeError | MemoryError
-    return sorted(
-        name
-        for name, kind in vars(builtins).items()
-        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, left_out)
-    )
-
-
 TEXTS = {
     "name 'einsum' is not defined": "NameError",
     "name 'torch' is not defined": "NameError",
@@ -64,7 +59,7 @@ TEXTS = {
 """Each has words of its own where the published input set gives it."""
 
 STOPS = [
-    *(f"raise {kind}('x')" for kind in list_types()),
+    *(f"raise {kind.__name__}('x')" for kind in list_exceptions()),
     *(f"raise {kind}({text!r})" for text, kind in TEXTS.items()),
     *(f"raise type({kind!r}, (Exception,), {{}})('axis 7 is out of bounds')" for kind in ("AxisError", "LinAlgError")),
     *("1 / 0", "[][1]", "einsum", "import torch", "exec('(')", "assert False", "K_shared @ ids"),
@@ -92,7 +87,7 @@ def tell(bench, way: str) -> str:
 def test_every_error_that_a_cell_has_on_hidden_sets_alone_reads_the_same(bench) -> None:
     said = {tell(bench, f"del K_shared; {way}") for way in STOPS}
     assert len(said) == 1, said
-    assert "on another one your cell stops with an error" in said.pop()
+    assert "On some input your cell stops with an error." in said.pop()
 
 
 def test_every_answer_that_is_wrong_on_hidden_sets_alone_reads_the_same(bench) -> None:
@@ -140,6 +135,36 @@ def test_what_is_repaired_on_hidden_sets_alone_is_not_told(bench) -> None:
     assert (len(notes[0]), notes[1]) == (2, [])
 
 
+def test_hidden_sets_choose_no_name_where_the_published_failure_has_none(bench) -> None:
+    """That all entries of a matrix are no numbers is what the test says, and of no answer in particular."""
+    said = set()
+    for name in ("Q6", "K6", "V6"):
+        code = f"{bench.read_source('head-size')}\nif text == 'the lamp': Wq6 = Wq6 * np.nan\n"
+        code += f"else: {name} = np.arange(42.0).reshape(1, 7, 6)"
+        graded = bench.grade(bench.build(replace={"head-size": code}))
+        lost = bench.lost(graded)["test_projections_use_the_new_matrices"]
+        said.add((lost.message, lost.hint))
+    assert len(said) == 1, said
+
+
+def test_that_an_answer_is_the_same_on_all_input_sets_is_told(bench) -> None:
+    code = f"{bench.read_source('shared-value')}\nV_first = np.array([0.25, -0.5, 0.125, 0.75])"
+    mark = bench.lost(bench.grade(bench.build(replace={"shared-value": code})))["test_first_value_is_read"]
+    assert "`V_first` holds the same numbers for every input" in mark.message
+
+
+def test_no_known_mistake_is_named_in_a_run_alone(bench) -> None:
+    """Of many that fit, code that has seen the hidden sets could choose one."""
+    head = bench.read_source("head-size") + "\nimport sys\nsys.together = True\n"
+    mistake = next(each for each in load_catalogue(bench.course, "qkv").mistakes if each.id == MISTAKE)
+    for guard in ("", "import sys\nif hasattr(sys, 'together'): raise KeyError\n"):
+        value = bench.read_source("shared-value").split("\n", 1)[0] + f"\n{guard}{mistake.code}"
+        graded = bench.grade(bench.build(replace={"head-size": head, "shared-value": value}))
+        (mark,) = bench.lost(graded).values()
+        assert (f"mistake:{MISTAKE}" in mark.explanations) is not bool(guard)
+        assert (mistake.hint == mark.hint) is not bool(guard)
+
+
 def test_whatever_is_wrong_in_a_run_alone_reads_the_same(bench) -> None:
     """It begins when the hidden sets were seen, so that its published set may have been answered by these."""
     head = bench.read_source("head-size") + "\nimport sys\nsys.together = True\n"
@@ -155,7 +180,7 @@ def test_whatever_is_wrong_in_a_run_alone_reads_the_same(bench) -> None:
     wrong = [way for way in WRONG if way != "K_shared = K"]
     said = {tell_alone(way) for way in (*wrong, *(f"del K_shared; {way}" for way in STOPS[::3]))}
     assert len(said) == 1, said
-    assert "also when the exercise is run without the others" in said.pop()
+    assert "when the exercise is run without the others" in said.pop()
 
 
 @pytest.mark.parametrize("name", ["its_text", "einsum", "torch"])

@@ -47,7 +47,7 @@ def type_in(values) -> str:
 
 
 @pytest.mark.parametrize("exercise", ["shared-key", "head-size", "shared-value"])
-def test_numbers_typed_in_from_the_published_set_are_told_as_that(bench, exercise) -> None:
+def test_numbers_typed_in_from_the_published_set_are_told_as_right_for_it_alone(bench, exercise) -> None:
     grade = bench.grade_codes({exercise: type_in(read_answers(bench, 42, exercise))})
     bench.assert_only(grade, exercise)
     lost = bench.lost(grade)

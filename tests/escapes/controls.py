@@ -79,7 +79,7 @@ def _judge(attack: Attack, said: str, hidden: Collection[bytes], letters: list[s
         found.add("others")
     if any(text in "\n".join(report["feedback"]).encode() for text in hidden):
         found.add("leak")
-    alphabet = {kind.__name__: letter for kind, letter in zip(list_exceptions(), LETTERS, strict=True)}
+    alphabet = {kind.__name__: letter for kind, letter in zip(list_exceptions(), LETTERS, strict=False)}
     if [alphabet.get(each.removesuffix(": ")) for each in report["feedback"] if each.endswith(": ")] == letters:
         found.add("letters")
     if report["outputs"] > LIMITS["output_bytes"] or report["bytes"] > 3 * LIMITS["output_bytes"]:

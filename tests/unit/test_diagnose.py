@@ -469,9 +469,12 @@ def test_nothing_tried_is_not_attempted_and_something_left_out_is_not_assigned()
 
 
 def test_of_a_test_that_passes_on_the_published_input_set_only_the_way_a_cell_ended_is_told():
-    assert explain_hidden(Ending.OK).rationale == "Right for the published input, and not for every other."
-    assert "stops with an error" in explain_hidden(Ending.ERROR).rationale
-    assert explain_hidden(Ending.TIMEOUT).kind == "timeout"
+    assert explain_hidden(None).rationale == "Right for the published input, and not for every other."
+    stopped = explain_hidden(run_error("ValueError", "cannot reshape array of size 88 into shape (8,8)"))
+    assert stopped == explain_hidden(run_error("KeyError", "x"))
+    assert "On some input your cell stops with an error." in stopped.rationale
+    ended = explain_hidden(CellRun(1, Ending.TIMEOUT, text="it ran longer than 10 s (limit cell_wall_seconds)"))
+    assert "(limit cell_wall_seconds)" in ended.rationale
 
 
 SECRETS = re.compile(r"\b(5|7|9|1[0-4]|88|0\.\d{2,})\b")

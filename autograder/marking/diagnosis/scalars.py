@@ -7,6 +7,9 @@ import numpy as np
 
 from autograder.marking.diagnosis.nouns import Difference, Explanation, read_sizes
 
+FROM_SEVERAL = frozenset({"rounded", "sign-flipped", "scaled-by", "other-count"})
+"""Kinds of explanations of one number that take several input sets to be sure. Few of them fit what one set gives."""
+
 _COUNT_HINT = "What is counted here, how many of these arrays are there, and which lengths does each of them have?"
 
 
