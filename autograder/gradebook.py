@@ -401,6 +401,7 @@ def _build_received(assignment: str, source: Source, key: str, data: bytes) -> R
         received=source.received,
         late=source.late,
         lms_id=source.id,
+        lms=source.lms,
         notes=source.notes,
     )
 

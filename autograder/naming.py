@@ -19,26 +19,29 @@ def adopt_names(sources: Sequence[Source], stored: Iterable[StoredSubmission]) -
     A name that another source of the batch has, or would get, is not taken. Who has another id than the one whom the
     store knows by a name is somebody else and gets the id added, also where that one is not in the batch.
     """
-    by_id: dict[str, str] = {}
+    by_id: dict[tuple[str, str], str] = {}
     by_path: dict[str, str] = {}
     for each in stored:
         by_path[each.path] = each.student
         if each.lms_id:
-            by_id[each.lms_id] = each.student
-    owners = {student: lms_id for lms_id, student in by_id.items()}
+            by_id[each.lms or "", each.lms_id] = each.student
+    owners = {student: id_there for id_there, student in by_id.items()}
     used = {*by_path.values(), *(source.student for source in sources)}
 
     def find_name(source: Source) -> str | None:
         if not source.id:
             return by_path.get(source.shown)
-        if source.id in by_id or owners.get(source.student, source.id) == source.id:
-            return by_id.get(source.id)
+        # Older versions have not stored of which LMS an id is.
+        ids = [(source.lms, source.id), ("", source.id)]
+        known = next((by_id[each] for each in ids if each in by_id), None)
+        if known is not None or owners.get(source.student, ids[0]) in ids:
+            return known
         own = f"{source.student} ({source.id})"
         return next(each for each in chain([own], (f"{own} #{number}" for number in count(2))) if each not in used)
 
     wanted = [find_name(source) for source in sources]
     # Several attempts of one student share the name.
-    keys = [(source.id, source.id or source.shown) for source in sources]
+    keys = [(source.lms, source.id) if source.id else ("a file", source.shown) for source in sources]
     names = [source.student if name is None else name for source, name in zip(sources, wanted, strict=True)]
     while True:
         holders: dict[str, set[tuple[str, str]]] = {}

@@ -258,7 +258,7 @@ def _sort_student(
             own.append(f"{handed.lms} marks it as handed in late.")
         known = Source(student, file.path, file.shown, file.fault, file.member, number, place, handed.late)
         received = settle_moment(handed.moment, zone) if handed.moment else None
-        sources.append(msgspec.structs.replace(known, received=received, notes=tuple(own)))
+        sources.append(msgspec.structs.replace(known, received=received, notes=tuple(own), lms=handed.lms))
     return Attempts(tuple(sources), standing[0][0].relative), skipped
 
 

@@ -67,6 +67,8 @@ class Source(msgspec.Struct, frozen=True):
     """When it was handed in, in UTC; None where neither the LMS nor nbgrader says so."""
     notes: tuple[str, ...] = ()
     """What the instructor should know; goes to the notes of the grade."""
+    lms: str = ""
+    """Which LMS the id is of."""
 
 
 class File(msgspec.Struct, frozen=True):

@@ -25,6 +25,8 @@ class Received(msgspec.Struct, frozen=True):
     lms_id: str = ""
     """What the LMS knows the student by."""
     notes: tuple[str, ...] = ()
+    lms: str = ""
+    """Which LMS that is."""
 
 
 class StoredSubmission(msgspec.Struct, frozen=True):
@@ -45,6 +47,8 @@ class StoredSubmission(msgspec.Struct, frozen=True):
     """Whether it is the one that counts for the student."""
     forgotten: bool = False
     """Whether the person was erased; the student's name is a random one then."""
+    lms: str | None = None
+    """As of `Received`; None where an older version stored it."""
 
 
 class Result(msgspec.Struct, frozen=True):

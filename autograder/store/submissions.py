@@ -70,6 +70,7 @@ def save_submissions(connection: Connection, received: Sequence[Received], *, re
                 "received": each.received,
                 "late": each.late,
                 "lms_id": each.lms_id,
+                "lms": each.lms,
                 "notes": each.notes,
                 "recorded": now,
                 "current": counting[each.assignment, each.student] == each.sha256,

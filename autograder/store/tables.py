@@ -16,7 +16,7 @@ from sqlalchemy import (
 
 from autograder.store.columns import Description, Instant, Text, Texts
 
-VERSIONS = ("0001",)
+VERSIONS = ("0001", "0002")
 """Versions of the schema that this code knows, oldest first; it works with the last."""
 
 metadata = MetaData(
@@ -53,6 +53,7 @@ submissions = Table(
     Column("recorded", Instant, nullable=False),
     Column("current", Boolean, nullable=False),
     Column("forgotten", Boolean, nullable=False),
+    Column("lms", Text),
     UniqueConstraint("assignment", "student", "sha256"),
     Index(None, "student"),
 )

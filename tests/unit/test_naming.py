@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,19 @@ def test_the_id_of_the_lms_outweighs_the_path() -> None:
     sources = [find("Wei Wang (2)", "new/b.ipynb", "2"), find("Wei Wang (1)", "new/a.ipynb", "1")]
     named = adopt_names(sources, [store("Wei Wang", "old/x.ipynb", "1"), store("Wei Wang (9)", "new/b.ipynb", "9")])
     assert [each.student for each in named] == ["Wei Wang (2)", "Wei Wang"]
+
+
+def test_an_id_of_one_lms_is_not_that_of_another() -> None:
+    stored = [msgspec.structs.replace(store("Ada", "m/a.ipynb", "301"), lms="Moodle")]
+    moodle, canvas = (
+        msgspec.structs.replace(find(name, f"new/{name}", "301"), lms=lms)
+        for name, lms in (("Ada L.", "Moodle"), ("bob", "Canvas"))
+    )
+    for batch, names in (([moodle, canvas], ["Ada", "bob"]), ([canvas], ["bob"]), ([moodle], ["Ada"])):
+        assert [each.student for each in adopt_names(batch, stored)] == names
+    older = [store("Ada", "m/a.ipynb", "301")]
+    assert [each.student for each in adopt_names([moodle], older)] == ["Ada"]
+    assert [each.student for each in adopt_names([moodle, canvas], older)] == ["Ada L.", "bob"]
 
 
 def test_all_attempts_of_a_student_keep_the_name() -> None:
