@@ -100,11 +100,11 @@ class Runs:
         execution = self._try_quickly()
         if execution is None:
             budget = build_budget(self._assignment)
-            budget.wall, budget.cpu = budget.wall - self._paid_wall, budget.cpu - self._paid_cpu
             if self._shown is None:
                 execution = self._sandbox.execute(self._program, self._inputs, budget)
             else:
                 # A hidden input set was seen by now, which whatever runs from now on could tell of.
+                budget.wall, budget.cpu = budget.wall - self._paid_wall, budget.cpu - self._paid_cpu
                 execution = self._add_hidden(self._shown, budget)
             execution = msgspec.structs.replace(execution, cpu_seconds=execution.cpu_seconds + self._thrown_away)
         self.made[TOGETHER] = execution
@@ -124,6 +124,9 @@ class Runs:
         if budget.cell_cpu >= whole or self._tries.left <= 0:
             return None
         joint = self._sandbox.execute(self._program, self._inputs, budget, part=Part.WARY)
+        has_hidden = len(joint.passes) > 1
+        self._paid_wall = wall - (budget.hidden_wall if has_hidden else budget.wall)
+        self._paid_cpu = cpu - (budget.hidden_cpu if has_hidden else budget.cpu)
         slow = _list_slow(joint)
         if not slow and not _list_cells(joint.evidence) and len(joint.passes) == len(self._inputs):
             return joint
@@ -139,7 +142,6 @@ class Runs:
         if len(joint.passes) > 1:
             notes = tuple(note for note in joint.notes if note != ENDED_HIDDEN)
             self._shown = msgspec.structs.replace(joint, passes=joint.passes[:1], notes=notes, cpu_seconds=0.0)
-            self._paid_wall, self._paid_cpu = wall - budget.hidden_wall, cpu - budget.hidden_cpu
         return None
 
     def _add_hidden(

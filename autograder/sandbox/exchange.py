@@ -26,7 +26,7 @@ class Exchange:
         self._clone = clone
         self._progress = progress
         self._watch = watch
-        self._outgoing = bytearray(wire.build_frame(job) + progress.take_requests())
+        self._outgoing = bytearray(wire.build_frame(job) + self._take_requests())
         self._reader = wire.FrameReader(progress.frame_cap)
         self._received = 0
         self._ended: tuple[Ending, str] | None = None
@@ -56,6 +56,13 @@ class Exchange:
             pass
         return self._ended
 
+    def _take_requests(self) -> bytes:
+        was_wary = self._progress.is_wary
+        more = self._progress.take_requests()
+        if was_wary and not self._progress.is_wary:
+            self._watch.note_hidden()
+        return more
+
     def _wait_seconds(self) -> float:
         if self._ended is None:
             return self._watch.wait_seconds()
@@ -66,10 +73,7 @@ class Exchange:
 
     def _continue(self) -> None:
         """Ask for what may be asked now, close when all is done, end what overruns."""
-        was_wary = self._progress.is_wary
-        more = self._progress.take_requests()
-        if was_wary and not self._progress.is_wary:
-            self._watch.note_hidden()
+        more = self._take_requests()
         if more:
             self._outgoing += more
             self._poll.register(self._clone.request, select.POLLOUT)
