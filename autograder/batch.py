@@ -32,6 +32,10 @@ _TOGETHER, _TOGETHER_SECONDS = 16, 0.2
 _READY = 8
 """Workers that get ready before it is known how much there is to do; further ones do when it is their turn."""
 
+_WRITES_TO_NOBODY = sys.version_info < (3, 11, 5)
+"""Whether a pool goes on writing what its dead workers were to do, for ever where that is much. Its own end of the pipe
+keeps it from finding out (https://github.com/python/cpython/issues/94777)."""
+
 _PR_SET_PDEATHSIG = 1
 
 _graders: dict[str, Grader] = {}
@@ -89,12 +93,13 @@ def count_jobs(jobs: int, items: int | None = None) -> int:
 class Workers:
     """Local worker processes. A context manager; on an exception what they are busy with is not waited for.
 
-    Nor is it when they were given nothing to do.
+    Nor is it when they were given nothing to do, or one of them has died (`is_broken`).
     """
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
         self.has_worked = False
+        self.is_broken = False
         # Forked before any thread of ours exists; what is imported by then, no worker pays for.
         self.pool = ProcessPoolExecutor(
             jobs, mp_context=get_context("fork"), initializer=_die_with_parent, initargs=(os.getpid(),)
@@ -111,11 +116,13 @@ class Workers:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None and self.has_worked:
+        if kind is None and self.has_worked and not self.is_broken:
             self.pool.shutdown()
             return
         for worker in active_children():
             worker.kill()
+        if _WRITES_TO_NOBODY:
+            self.pool._call_queue._reader.close()  # type: ignore[attr-defined]
         # They are dead, so that there is nothing to wait for but the pool's own thread. At the interpreter's end it
         # would still close what the main thread writes to, which prints a traceback now and then.
         self.pool.shutdown(cancel_futures=True)
@@ -174,6 +181,7 @@ def _run_in_pool(
                 try:
                     running[workers.pool.submit(_run_in_worker, course, assignment, work, items, eager)] = items
                 except BrokenProcessPool:
+                    workers.is_broken = True
                     waiting.put_back(items)
                     break
             if not running:
@@ -184,6 +192,7 @@ def _run_in_pool(
                 try:
                     results = future.result()
                 except BrokenProcessPool:
+                    workers.is_broken = True
                     suspects += items
                 else:
                     if len(results) < len(items):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,14 +19,14 @@ from autograder.sandbox.processes import walk_tree
 ASSIGNMENT = "qkv"
 
 
-def note_worker(grader: Grader, item: tuple[int, str]) -> int:
+def note_worker(grader: Grader, item: tuple[Any, ...]) -> int:
     """The item's number; leaves the number of the process behind."""
-    number, folder = item
+    number, folder, *_ = item
     Path(folder, str(os.getpid())).touch()
     return number
 
 
-def die_once(grader: Grader, item: tuple[int, str]) -> int:
+def die_once(grader: Grader, item: tuple[Any, ...]) -> int:
     """As `note_worker`, but the first process that meets number 5 dies."""
     if item[0] == 5 and not Path(item[1], "died").exists():
         Path(item[1], "died").touch()
@@ -48,6 +49,22 @@ def test_a_worker_that_dies_costs_what_it_had_in_hand_a_second_try_and_nobody_el
     assert done == list(range(60))
     # Two at first, one for each of the at most eight that were in hand, two for the rest.
     assert len([name for name in os.listdir(tmp_path) if name.isdigit()]) <= 12
+
+
+@pytest.mark.parametrize("end", ["a worker dies", "it is interrupted"])
+def test_work_that_waits_to_be_handed_out_holds_up_nothing(course: Course, tmp_path: Path, end: str) -> None:
+    """More than a pipe holds, when there is nobody any more who takes it. Each Python writes it in its own way."""
+    items = [(number, str(tmp_path), "x" * 10**6) for number in range(12)]
+    if end == "a worker dies":
+        assert sorted(result for _, result in run_all(course, ASSIGNMENT, die_once, items, 2)) == list(range(12))
+    else:
+        workers = Workers(2)
+        for _ in range(8):
+            workers.pool.submit(time.sleep, 30)
+        for item in items:
+            workers.pool.submit(len, item[2])
+        time.sleep(0.3)
+        workers.__exit__(KeyboardInterrupt, None, None)
 
 
 @pytest.mark.parametrize("small", [(), (4, 5, 6, 7), range(30)], ids=["none small", "some small", "all small"])
