@@ -21,9 +21,12 @@ def adopt_names(sources: Sequence[Source], stored: Iterable[StoredSubmission]) -
     """
     by_id: dict[tuple[str, str], str] = {}
     by_path: dict[str, str] = {}
-    for each in stored:
+    rows = list(stored)
+    known = {(each.student, each.lms_id) for each in rows if each.lms}
+    for each in rows:
         by_path[each.path] = each.student
-        if each.lms_id:
+        # Older versions have not stored of which LMS an id is; of some students it is known by now.
+        if each.lms_id and (each.lms or (each.student, each.lms_id) not in known):
             by_id[each.lms or "", each.lms_id] = each.student
     owners = {student: id_there for id_there, student in by_id.items()}
     used = {*by_path.values(), *(source.student for source in sources)}
@@ -31,11 +34,10 @@ def adopt_names(sources: Sequence[Source], stored: Iterable[StoredSubmission]) -
     def find_name(source: Source) -> str | None:
         if not source.id:
             return by_path.get(source.shown)
-        # Older versions have not stored of which LMS an id is.
         ids = [(source.lms, source.id), ("", source.id)]
-        known = next((by_id[each] for each in ids if each in by_id), None)
-        if known is not None or owners.get(source.student, ids[0]) in ids:
-            return known
+        name = next((by_id[each] for each in ids if each in by_id), None)
+        if name is not None or owners.get(source.student, ids[0]) in ids:
+            return name
         own = f"{source.student} ({source.id})"
         return next(each for each in chain([own], (f"{own} #{number}" for number in count(2))) if each not in used)
 
@@ -62,4 +64,4 @@ def find_orphans(sources: Iterable[Source], students: Iterable[str]) -> list[str
 
 
 def _is_told(name: str, student: str) -> bool:
-    return name.startswith(f"{student} (")
+    return name.startswith((f"{student} (", f"{student} ["))

@@ -51,6 +51,7 @@ class _Spent(msgspec.Struct, frozen=True):
     skip: frozenset[int]
     wall: float
     cpu: float
+    delay: float
 
 
 class Runs:
@@ -121,6 +122,7 @@ class Runs:
         budget.cell_cpu = max(_QUICK_SECONDS, whole * _QUICK)
         # Where all cells together take longer, it is no matter of one.
         wall, cpu = budget.wall, budget.cpu = budget.wall / 2, budget.cpu / 2
+        budget.delay /= 2
         if budget.cell_cpu >= whole or self._tries.left <= 0:
             return None
         joint = self._sandbox.execute(self._program, self._inputs, budget, part=Part.WARY)
@@ -139,6 +141,10 @@ class Runs:
         if is_paid:
             return joint
         self._thrown_away += joint.cpu_seconds
+        if endless and not has_hidden:
+            # Without a try they would have been paid for in full.
+            self._paid_wall += len(endless) * (whole - budget.cell_cpu)
+            self._paid_cpu += len(endless) * (whole - budget.cell_cpu)
         if len(joint.passes) > 1:
             notes = tuple(note for note in joint.notes if note != ENDED_HIDDEN)
             self._shown = msgspec.structs.replace(joint, passes=joint.passes[:1], notes=notes, cpu_seconds=0.0)
@@ -217,19 +223,21 @@ class Runs:
             return None
         found = self._stored.get(exercise) or self.made.get(exercise)
         if found is not None:
-            return found
+            # Older versions have not stored that.
+            return msgspec.structs.replace(found, after_hidden=True)
         if not self._may_run:
             self.wanted.append(exercise)
             return None
         parts = len(self._ids) - self._ids.index(exercise)
         spent = self._tried.get(exercise) or self._spend(exercise, joint, self._left, parts)
         share = _cut(self._left, parts)
-        share.wall, share.cpu = share.wall - spent.wall, share.cpu - spent.cpu
-        wall, cpu = share.wall, share.cpu
+        share.wall, share.cpu, share.delay = share.wall - spent.wall, share.cpu - spent.cpu, share.delay - spent.delay
+        wall, cpu, delay = share.wall, share.cpu, share.delay
         execution = self._add_hidden(spent.execution, share, spent.skip, reset=True)
         self.made[exercise] = msgspec.structs.replace(execution, after_hidden=True)
         self._left.wall -= spent.wall + wall - share.wall
         self._left.cpu -= spent.cpu + cpu - share.cpu
+        self._left.delay -= spent.delay + delay - share.delay
         return self.made[exercise]
 
     def _build_alone(self) -> Budget:
@@ -249,11 +257,12 @@ class Runs:
         # A helper that hangs would hang again, on the time of this exercise.
         others |= {cell for cell in self._list_first(exercise, joint) if not cells[cell].exercises}
         share = _cut(whole, parts)
-        wall, cpu = share.wall, share.cpu
+        wall, cpu, delay = share.wall, share.cpu, share.delay
         execution = self._sandbox.execute(
             self._program, self._inputs, share, skip=others, evidence=False, reset=True, part=part
         )
-        return _Spent(execution, frozenset(others), wall - share.wall, cpu - share.cpu)
+        used = wall - share.wall, cpu - share.cpu, delay - share.delay
+        return _Spent(execution, frozenset(others), *used)
 
     def _list_first(self, exercise: str, joint: Execution) -> set[int]:
         """Cells that ended their process before any other exercise had run there.

@@ -139,16 +139,21 @@ def build_tags(names: Iterable[str]) -> dict[str, str]:
     """What is to be shown behind those names of one place that are written otherwise than they are shown.
 
     Students go by what is shown, and a Kelvin sign is shown as a K. Letters and their accents may be written together
-    or apart, as systems do it in their own way; only where both are there, the latter are tagged.
+    or apart, as systems and keyboards do it in their own way. Where one name is there in several of these, each gets a
+    tag, so that none takes what belongs to it.
     """
     raws = set(names)
-    counts = Counter(map(make_showable, raws))
-    return {raw: _build_tag(raw) for raw in raws if _is_disguised(raw, counts[make_showable(raw)])}
+    disguised = {raw for raw in raws if _is_disguised(raw)}
+    counts = Counter(make_showable(raw) for raw in raws - disguised)
+    return {raw: _build_tag(raw) for raw in raws if raw in disguised or counts[make_showable(raw)] > 1}
 
 
-def _is_disguised(raw: str, alike: int) -> bool:
-    shown = make_showable(raw)
-    return raw != shown and (alike > 1 or raw != unicodedata.normalize("NFD", shown))
+def _is_disguised(raw: str) -> bool:
+    """Whether characters of it are shown as others, or not at all."""
+    composed = unicodedata.normalize("NFC", raw)
+    # To decompose into one other, and that without a kind in angle brackets, is to be another's twin.
+    twins = (unicodedata.decomposition(letter) for letter in raw)
+    return make_showable(raw) != composed or any(twin and " " not in twin for twin in twins)
 
 
 def _build_tag(raw: str) -> str:

@@ -187,7 +187,7 @@ def test_each_submission_is_one_row_and_no_cell_is_a_formula(graded) -> None:
 
 def test_names_that_look_alike_are_told_apart(graded) -> None:
     students = {row["student"] for row in csv.DictReader(io.StringIO(graded[1]))}
-    assert {"zero", "Karl", "M\xfcller"} <= students
+    assert {"zero", "Karl"} <= students
     tagged = {student.partition(" [")[0] for student in students if re.fullmatch(r".* \[[0-9a-f]{8}\]", student)}
     assert {"ze\ufffdro", "Karl", "M\xfcller", "a\ufffd"} <= tagged
     assert "\u0645\u06cc\u200c\u0646" in students

@@ -45,6 +45,7 @@ def test_an_id_of_one_lms_is_not_that_of_another() -> None:
     older = [store("Ada", "m/a.ipynb", "301")]
     assert [each.student for each in adopt_names([moodle], older)] == ["Ada"]
     assert [each.student for each in adopt_names([moodle, canvas], older)] == ["Ada L.", "bob"]
+    assert [each.student for each in adopt_names([canvas], [*older, *stored])] == ["bob"]
 
 
 def test_all_attempts_of_a_student_keep_the_name() -> None:
