@@ -121,8 +121,9 @@ class Workers:
             return
         for worker in active_children():
             worker.kill()
-        if _WRITES_TO_NOBODY:
-            self.pool._call_queue._reader.close()  # type: ignore[attr-defined]
+        # A pool that was shut down has none any more: whoever started them ends them once more.
+        if _WRITES_TO_NOBODY and (calls := self.pool._call_queue) is not None:  # type: ignore[attr-defined]
+            calls._reader.close()
         # They are dead, so that there is nothing to wait for but the pool's own thread. At the interpreter's end it
         # would still close what the main thread writes to, which prints a traceback now and then.
         self.pool.shutdown(cancel_futures=True)

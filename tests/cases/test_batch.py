@@ -105,6 +105,16 @@ def test_a_pool_that_is_ended_leaves_no_thread_that_races_with_the_interpreters_
     assert time.monotonic() - began < 10
 
 
+def test_workers_of_whom_one_died_are_ended_by_whoever_used_and_by_whoever_started_them(
+    course: Course, tmp_path: Path
+) -> None:
+    items = [(number, str(tmp_path)) for number in range(12)]
+    with Workers(2) as workers:
+        done = list(run_all(course, ASSIGNMENT, die_once, items, 2, workers=workers))
+        assert workers.is_broken
+    assert sorted(result for _, result in done if result is not None) == list(range(12))
+
+
 def test_small_items_are_handed_out_together_and_others_are_not(course: Course, tmp_path: Path) -> None:
     large = {0, 5, 6, 25}
     handed: list[int] = []
