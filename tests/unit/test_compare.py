@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from autograder.marking.compare import TOLERANCE, find_copy, is_close, is_usable
+from autograder.marking.known import equal_values
 
 SHAPES = arrays.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)
 FINITE = st.floats(-1e6, 1e6, allow_subnormal=False)
@@ -117,3 +118,10 @@ def test_a_copy_times_a_number_or_turned_is_a_copy_and_a_multiple_of_the_right_a
     assert find_copy(lesson["K"].T, lesson, right) == "K"
     assert find_copy(0.5 * right, {"Wq": right}, right) is None
     assert find_copy(np.zeros((2, 2)), lesson, right) is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_nan_that_signals_is_compared_without_a_warning() -> None:
+    signalling = np.frombuffer(b"\x01\x00\xa0\x7f" * 4, "<f4")
+    assert equal_values(signalling, signalling.copy())
+    assert not equal_values(signalling, np.zeros(4, np.float32))
